@@ -1,0 +1,41 @@
+# cython: cdivision=True
+"""Small integer laws: overflow-checked products, rounded division. Their NumPy equivalents stand in the docstrings."""
+from libc.stdint cimport int64_t, INT64_MAX
+
+
+cdef extern from * nogil:
+    bint mul_overflows "__builtin_mul_overflow" (int64_t a, int64_t b, int64_t* product) noexcept
+    bint add_overflows "__builtin_add_overflow" (int64_t a, int64_t b, int64_t* total) noexcept
+
+
+cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
+    """-(-a // b) for a >= 0, b > 0."""
+    return a // b + (a % b != 0)
+
+
+cdef inline int64_t round_up(int64_t a, int64_t b) noexcept nogil:
+    return ceil_div(a, b) * b
+
+
+cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
+    return a if a < b else b
+
+
+cdef inline int64_t most(int64_t a, int64_t b) noexcept nogil:
+    return a if a > b else b
+
+
+cdef inline int64_t pooled_size(int64_t size, int64_t k, int64_t stride, int64_t pad, bint ceil_mode) noexcept nogil:
+    """(size + 2*pad - k + (stride-1 if ceil_mode else 0)) // stride + 1, less one where the last window would start in
+    the right padding; 0 or less where no window fits. Needs 2*pad <= k, k > 0, stride > 0; then nothing overflows."""
+    cdef int64_t room = size + (2 * pad - k)        # <= size: 2*pad - k is in [-k, 0]
+    cdef int64_t start = 0
+    cdef int64_t out
+    if room < 0:
+        return 1 if ceil_mode and room > -stride else 0
+    out = room // stride + 1
+    if ceil_mode and room % stride != 0:
+        out += 1
+        if mul_overflows(out - 1, stride, &start) or start - pad >= size:
+            out -= 1
+    return out

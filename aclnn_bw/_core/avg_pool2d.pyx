@@ -1,0 +1,334 @@
+"""AvgPool2dBackward: what it refuses, and what it plans.
+
+The rules follow the CANN operator (aclnnAvgPool2dBackward) and PyTorch's avg_pool2d_backward; the checks run in one fixed
+order, and the first that fails speaks.
+"""
+from libc.stdint cimport int64_t
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, round_up
+from aclnn_bw._core.checks cimport (
+    dtype_taken, length_between, none_zero_but_batch, not_null, rank_3_or_4, read_pair, same_dtype, same_format,
+    same_rank, shape_is,
+)
+from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
+from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, tuple_text
+from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.types cimport (
+    ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE, ARG_PADDING,
+    ARG_SELF, ARG_STRIDE, ASCEND910B, AVG_POOL2D_BACKWARD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, ERR_CREATE_EXECUTOR,
+    ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST, ONE_CALL, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SLOT_BF16, SLOT_F16, SLOT_F32,
+    SLOT_F64, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
+)
+
+cdef enum:
+    CHANNEL_LIMIT = 65535           # of the products
+    DIVISOR_LIMIT = 255             # of the products, for either sign
+    BAND_BYTES = 65536              # scratch of a band: within the L2 cache, with room for what streams through
+    SCRATCH_BYTES = 1048576         # beyond this a band's rows are tiled along w, and then streamed
+    LEAST_TILE = 256                # columns: below this the halo of a tile costs more than it saves
+    UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
+    LEAST_BAND = 8                  # rows
+
+
+# What the caller asked for, read into plain numbers.
+cdef struct Attributes:
+    int64_t[2] kernel
+    int64_t[2] stride
+    int64_t[2] pad
+
+
+cdef int check_stride_length(const Context* context, const IntArray* stride) noexcept nogil:
+    """The one argument that may be null: as with an empty array, the stride is then the kernel size."""
+    return SUCCESS if stride == NULL else length_between(context, ARG_STRIDE, stride, 0, 2)
+
+
+cdef int check_formats(const Context* context, const Tensor* tensor, int argument) noexcept nogil:
+    """NCHW for rank 4; NCL or NCHW for rank 3."""
+    if tensor.format == FORMAT_NCHW or (tensor.rank == 3 and tensor.format == FORMAT_NCL):
+        return SUCCESS
+    return refuse(ERR_INVALID, "%s.format = %s: must be ACL_FORMAT_NCHW%s", name(context, argument),
+                  format_name(tensor.format), choose(tensor.rank == 3, " or ACL_FORMAT_NCL", " for rank 4"))
+
+
+cdef int check_values(const Context* context, const IntArray* kernel, const IntArray* stride,
+                      const IntArray* padding, Attributes* a) noexcept nogil:
+    cdef char[TEXT] seen
+    cdef char[TEXT] rule
+    cdef int64_t i
+    cdef int status = (read_pair(context, ARG_KERNEL_SIZE, kernel, 1, a.kernel)
+                       or read_pair(context, ARG_STRIDE, kernel if stride == NULL or stride.size == 0 else stride,
+                                    1, a.stride)
+                       or read_pair(context, ARG_PADDING, padding, 0, a.pad))
+    if status != SUCCESS:
+        return status
+    for i in range(2):
+        if a.pad[i] > a.kernel[i] // 2:
+            return refuse(ERR_INVALID, "%s = %lld: must be <= %s / 2 = %lld",
+                          element_text(seen, context, ARG_PADDING, padding, i), <wide>a.pad[i],
+                          element_text(rule, context, ARG_KERNEL_SIZE, kernel, i), <wide>(a.kernel[i] // 2))
+    return SUCCESS
+
+
+cdef int check_divisor(const Context* context, const int64_t* divisor_override) noexcept nogil:
+    """NULL is none; in the C call 0 is none too, in the one-call function it would be a division by zero."""
+    cdef int64_t divisor = divisor_override[0] if divisor_override != NULL else 0
+    if divisor_override != NULL and divisor == 0 and context.face == ONE_CALL:
+        return refuse(ERR_INVALID, "%s = 0: must not be 0", name(context, ARG_DIVISOR_OVERRIDE))
+    if context.product != HOST and not -DIVISOR_LIMIT <= divisor <= DIVISOR_LIMIT:
+        return refuse(ERR_INVALID, "%s = %lld: must be in [-%d, %d] on %s", name(context, ARG_DIVISOR_OVERRIDE),
+                      <wide>divisor, DIVISOR_LIMIT, DIVISOR_LIMIT, product_name(context.product))
+    return SUCCESS
+
+
+cdef int check_cube_math_type(const Context* context, int64_t mode, int dtype) noexcept nogil:
+    if not KEEP_DTYPE <= mode <= USE_HF32:
+        return refuse(ERR_INVALID, "%s = %lld: must be 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or "
+                      "3 (USE_HF32)", name(context, ARG_CUBE_MATH_TYPE), <wide>mode)
+    if (dtype == DT_FLOAT and context.product not in (ASCEND910B, HOST)
+            and mode not in (ALLOW_FP32_DOWN_PRECISION, USE_FP16)):
+        return refuse(ERR_INVALID, "%s = %lld: must be 1 (ALLOW_FP32_DOWN_PRECISION) or 2 (USE_FP16) for ACL_FLOAT on %s",
+                      name(context, ARG_CUBE_MATH_TYPE), <wide>mode, product_name(context.product))
+    return SUCCESS
+
+
+cdef int check_shapes(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* grad_input,
+                      const Attributes* a, bint ceil_mode, int64_t* pooled) noexcept nogil:
+    cdef char[TEXT] text
+    cdef int64_t[4] expected
+    cdef int64_t i
+    cdef int rank = self.rank
+    cdef int status = (none_zero_but_batch(context, ARG_SELF, self)
+                       or shape_is(context, ARG_GRAD_INPUT, grad_input, self.dims, "self.shape"))
+    if status != SUCCESS:
+        return status
+    if context.product != HOST and self.dims[rank - 3] > CHANNEL_LIMIT:
+        return refuse(ERR_INVALID, "self.shape = %s: must have at most %d channels on %s",
+                      tuple_text(text, self.dims, rank), CHANNEL_LIMIT, product_name(context.product))
+    for i in range(2):
+        # 2*pad <= kernel has been checked: pooled_size does not overflow.
+        pooled[i] = pooled_size(self.dims[rank - 2 + i], a.kernel[i], a.stride[i], a.pad[i], ceil_mode)
+        if pooled[i] < 1:
+            return refuse(ERR_INVALID, "self.shape = %s: is too small along %s for %s = %lld, the output would be empty",
+                          tuple_text(text, self.dims, rank), choose(i == 0, "H", "W"), name(context, ARG_KERNEL_SIZE),
+                          <wide>a.kernel[i])
+    for i in range(rank - 2):
+        expected[i] = self.dims[i]
+    expected[rank - 2] = pooled[0]
+    expected[rank - 1] = pooled[1]
+    return shape_is(context, ARG_GRAD_OUTPUT, grad_output, expected, "the pooled shape of self")
+
+
+cdef Axis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad) noexcept nogil:
+    """Cut kernel, stride and pad down to what `size` positions and `out` windows can tell apart.
+
+    The left edge o*stride - pad <= i holds for all positions and windows once pad reaches (out-1)*stride, the right edge
+    i < o*stride - pad + kernel once kernel - pad reaches size. (out-1)*stride < size + pad by the pooling formula, so
+    afterwards every number is below about four times the size, and nothing that follows overflows.
+    """
+    cdef Axis axis
+    axis.size = size
+    axis.out = out
+    axis.full_kernel = kernel
+    axis.full_stride = stride
+    axis.full_pad = pad
+    axis.stride = stride if out > 1 else size
+    axis.pad = least(pad, (out - 1) * axis.stride)
+    axis.kernel = axis.pad + least(kernel - pad, size)
+    axis.terms = ceil_div(axis.kernel, axis.stride)
+    axis.long_phases = axis.kernel - (axis.terms - 1) * axis.stride
+    axis.first = axis.pad // axis.stride
+    axis.count = (size - 1 + axis.pad) // axis.stride + 1 - axis.first
+    return axis
+
+
+cdef bint constant_length(const Axis* axis, bint include_pad) noexcept nogil:
+    """Whether all windows are equally long. The length is concave in o: equal at the first two and the last, it is
+    constant."""
+    cdef int64_t length = window_length(axis, 0, include_pad)
+    return (length == window_length(axis, least(1, axis.out - 1), include_pad)
+            and length == window_length(axis, axis.out - 1, include_pad))
+
+
+cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint converts, bint scatters) noexcept nogil:
+    """Place the buffers of one unit; returns the bytes. `real` and `item` are the sizes of the types that are summed and
+    stored."""
+    cdef Axis* h = &plan.h
+    cdef Axis* w = &plan.w
+    cdef int64_t pitch, rows, terms, along, i
+    cdef int64_t size = 0
+    cdef bint wanted
+    # With one column phase a row of sums is a row of gradInput, and is written there unless it must be converted.
+    cdef bint direct = w.stride == 1 and not converts and not scatters and plan.algorithm != STREAMED
+    if plan.algorithm == FILL:
+        return 0
+    if plan.algorithm == FLAT:
+        pitch = w.size
+        terms = (plan.band + h.terms - 1) * pitch + 2 * w.pad
+    else:
+        pitch = plan.tile + w.terms - 1
+        terms = (plan.band + h.terms - 1 if plan.algorithm == BANDED else 1) * pitch
+    rows = plan.band * (plan.tile if plan.algorithm == STREAMED else pitch)
+    plan.at_terms = size
+    size += round_up(terms * real, ALIGNMENT)
+    plan.at_long = plan.at_terms if w.terms == 1 else size
+    size += 0 if w.terms == 1 else round_up(terms * real, ALIGNMENT)
+    plan.at_short = size
+    size += round_up(terms * real, ALIGNMENT) if w.long_phases < w.stride and w.terms > 2 else 0
+    for i in range(4):
+        # Sums of one term alias their rows; kinds that no phase has, have none.
+        along = h.terms if i < 2 else h.terms - 1
+        wanted = ((i < 2 or h.long_phases < h.stride) and (i % 2 == 0 or w.long_phases < w.stride))
+        plan.at_sums[i] = size
+        if wanted and not direct and (along > 1 or plan.algorithm == STREAMED):
+            size += round_up(rows * real, ALIGNMENT)
+        plan.at_cells[i] = size
+        if wanted and along > 0 and converts:
+            size += round_up(rows * item, ALIGNMENT)
+    plan.at_row = size
+    if scatters:
+        size += round_up(least(plan.tile * w.stride, w.size) * item, ALIGNMENT)
+    plan.at_factors = size
+    if not plan.constant_divisor:
+        size += round_up(pitch * real, ALIGNMENT)
+    return size
+
+
+cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item,
+                         bint converts, bint scatters) noexcept nogil:
+    """Choose the algorithm, the band and the tile; returns the bytes of scratch.
+
+    None of it changes a bit of the result: every algorithm adds the same terms in the same order.
+    """
+    cdef Axis* h = &plan.h
+    cdef Axis* w = &plan.w
+    cdef int64_t rows = h.count
+    cdef int64_t size, wanted
+    plan.band = h.count
+    plan.tile = w.count
+    if h.out == 1 and w.out == 1 and h.kernel == h.size and w.kernel == w.size:
+        plan.algorithm = FILL
+        rows = h.size
+        plan.band = rows
+    elif h.stride == 1 and w.stride == 1 and w.out == w.size and w.kernel == 2 * w.pad + 1 and w.size > 4 * w.pad:
+        plan.algorithm = FLAT
+    else:
+        plan.algorithm = BANDED
+    # Bands: the largest whose scratch stays in the cache, but not so small that the rows which neighbouring bands share
+    # are most of the work.
+    size = lay_out(plan, real, item, converts, scatters)
+    while size > BAND_BYTES and plan.band > most(LEAST_BAND, 2 * (h.terms - 1)):
+        plan.band = most(ceil_div(plan.band, 2), most(LEAST_BAND, 2 * (h.terms - 1)))
+        size = lay_out(plan, real, item, converts, scatters)
+    if size > SCRATCH_BYTES:
+        plan.algorithm = BANDED
+        size = lay_out(plan, real, item, converts, scatters)
+    while size > SCRATCH_BYTES and plan.tile > LEAST_TILE:
+        plan.tile = most(ceil_div(plan.tile, 2), LEAST_TILE)
+        size = lay_out(plan, real, item, converts, scatters)
+    if size > SCRATCH_BYTES:
+        plan.algorithm = STREAMED
+        plan.band = 1
+        size = lay_out(plan, real, item, converts, scatters)
+    # Few planes: split them further, into bands of at least LEAST_BAND rows.
+    wanted = ceil_div(UNITS_PER_THREAD * threads, most(planes, 1))
+    if threads > 1 and wanted > 1 and plan.algorithm != STREAMED:
+        plan.band = least(plan.band, most(least(LEAST_BAND, rows), ceil_div(rows, wanted)))
+        size = lay_out(plan, real, item, converts, scatters)
+    plan.bands = ceil_div(rows, plan.band)
+    plan.tiles = ceil_div(w.count, plan.tile)
+    return size
+
+
+cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* grad_input,
+                       const Attributes* a, const int64_t* pooled, bint count_include_pad, int64_t divisor_override,
+                       int64_t cube_math_type, Executor** result) noexcept nogil:
+    cdef Executor* executor
+    cdef AvgPool2dPlan* plan
+    cdef RangeFn kernel
+    cdef int64_t item = item_size(grad_output.dtype)
+    cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
+    cdef int64_t batch, planes, scratch, units, i
+    cdef int rank = self.rank
+    cdef int slot, status
+    cdef bint reduced
+    executor = new_executor(AVG_POOL2D_BACKWARD, sizeof(AvgPool2dPlan))
+    if executor == NULL:
+        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
+    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
+    add_tensor(executor, ARG_SELF, ROLE_SHAPE, self)
+    add_tensor(executor, ARG_GRAD_INPUT, ROLE_WRITTEN, grad_input)
+    status = check_tensors(context, executor)
+    if status != SUCCESS:
+        delete_executor(executor)
+        return status
+    result[0] = executor
+    plan = <AvgPool2dPlan*>executor.plan
+    batch = self.dims[0] if rank == 4 else 1
+    plan.channels = self.dims[rank - 3]
+    planes = batch * plan.channels
+    plain_strides(grad_output, &plan.grad_output_strides[4 - rank])
+    plain_strides(grad_input, &plan.grad_input_strides[4 - rank])
+    if planes == 0:
+        # The sizes of an empty tensor may be anything, so no geometry is made of them.
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    plan.h = make_axis(self.dims[rank - 2], pooled[0], a.kernel[0], a.stride[0], a.pad[0])
+    plan.w = make_axis(self.dims[rank - 1], pooled[1], a.kernel[1], a.stride[1], a.pad[1])
+    plan.divisor_override = divisor_override
+    plan.count_include_pad = count_include_pad
+    plan.constant_divisor = divisor_override != 0 or (constant_length(&plan.h, count_include_pad)
+                                                      and constant_length(&plan.w, count_include_pad))
+    reduced = grad_output.dtype == DT_FLOAT and context.product != HOST
+    plan.round_result = reduced and (cube_math_type == USE_FP16 or context.product != ASCEND910B)
+    plan.rounding = ROUND_F16 if plan.round_result else (
+        ROUND_HF32 if reduced and cube_math_type in (ALLOW_FP32_DOWN_PRECISION, USE_HF32) else ROUND_NONE)
+    scratch = divide_work(plan, planes, context.threads, real, item, item != real or plan.round_result,
+                          plan.grad_input_strides[3] != 1)
+    # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
+    units = planes * plan.bands * plan.tiles
+    if grad_output.dtype == DT_FLOAT:
+        slot = SLOT_F32
+    elif grad_output.dtype == DT_DOUBLE:
+        slot = SLOT_F64
+    else:
+        slot = SLOT_F16 if grad_output.dtype == DT_FLOAT16 else SLOT_BF16
+    kernel = context.kernels.avg_pool2d_backward[slot]
+    set_work(executor, context, kernel, units, traffic(grad_output, item) + traffic(grad_input, item), scratch)
+    return SUCCESS
+
+
+cdef int avg_pool2d_backward(
+        const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* kernel_size,
+        const IntArray* stride, const IntArray* padding, bint ceil_mode, bint count_include_pad,
+        const int64_t* divisor_override, int64_t cube_math_type, const Tensor* grad_input,
+        Executor** executor) noexcept nogil:
+    """Phase 1. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+    cdef Attributes a
+    cdef int64_t[2] pooled
+    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
+            or not_null(context, ARG_SELF, self)
+            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
+            or not_null(context, ARG_PADDING, padding)
+            or not_null(context, ARG_GRAD_INPUT, grad_input)
+            or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
+            or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_SELF, self)
+            or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_GRAD_INPUT, grad_input)
+            or same_dtype(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
+            or same_dtype(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or rank_3_or_4(context, ARG_GRAD_OUTPUT, grad_output)
+            or same_rank(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
+            or same_rank(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or check_formats(context, grad_output, ARG_GRAD_OUTPUT)
+            or check_formats(context, self, ARG_SELF)
+            or check_formats(context, grad_input, ARG_GRAD_INPUT)
+            or same_format(context, ARG_SELF, self, ARG_GRAD_INPUT, grad_input)
+            or length_between(context, ARG_KERNEL_SIZE, kernel_size, 1, 2)
+            or check_stride_length(context, stride)
+            or length_between(context, ARG_PADDING, padding, 1, 2)
+            or check_values(context, kernel_size, stride, padding, &a)
+            or check_divisor(context, divisor_override)
+            or check_cube_math_type(context, cube_math_type, grad_output.dtype)
+            or check_shapes(context, grad_output, self, grad_input, &a, ceil_mode, pooled)
+            or plan_backward(context, grad_output, self, grad_input, &a, pooled, count_include_pad,
+                             divisor_override[0] if divisor_override != NULL else 0, cube_math_type, executor))

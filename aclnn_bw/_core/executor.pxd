@@ -1,0 +1,24 @@
+"""The executor: what phase 1 leaves for phase 2, and the rules of its life."""
+from libc.stdint cimport int64_t, uint64_t
+
+from aclnn_bw._core.types cimport Context, Executor, RangeFn, Run, Tensor
+
+cdef extern Executor* new_executor "aclnn_bw_new_executor" (int op, int64_t plan_size) noexcept nogil
+cdef extern void delete_executor "aclnn_bw_delete_executor" (Executor* executor) noexcept nogil
+cdef extern void add_tensor "aclnn_bw_add_tensor" (
+    Executor* executor, int argument, int role, const Tensor* tensor) noexcept nogil
+cdef extern int check_tensors "aclnn_bw_check_tensors" (
+    const Context* context, const Executor* executor) noexcept nogil
+cdef extern void set_work "aclnn_bw_set_work" (
+    Executor* executor, const Context* context, RangeFn kernel, int64_t units, int64_t bytes,
+    int64_t scratch) noexcept nogil
+cdef extern int make_repeatable "aclnn_bw_make_repeatable" (Executor* executor) noexcept nogil
+cdef extern int rebind "aclnn_bw_rebind" (
+    Executor* executor, const Context* context, int64_t index, const Tensor* tensor) noexcept nogil
+cdef extern int accept "aclnn_bw_accept" (
+    Executor* executor, int op, char* workspace, int64_t size, int64_t queue, Run* run) noexcept nogil
+cdef extern void retract "aclnn_bw_retract" (Run* run) noexcept nogil
+cdef extern void run_range "aclnn_bw_run_range" (Run* run, int64_t index) noexcept nogil
+cdef extern int finish "aclnn_bw_finish" (Run* run) noexcept nogil
+cdef extern int execute "aclnn_bw_execute" (
+    Executor* executor, int op, char* workspace, int64_t size) noexcept nogil

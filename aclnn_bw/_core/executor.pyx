@@ -1,0 +1,226 @@
+"""The executor: made by phase 1, accepted, run range by range and finished by phase 2.
+
+A single-use executor is spent by the first accepted run. A repeatable one is claimed while a run of it is queued or
+running: by one direct caller, or by any number of runs on one queue. Both are one atomic word, so that callers in
+many threads need no lock.
+"""
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+
+from aclnn_bw._core.arithmetic cimport least, most, round_up
+from aclnn_bw._core.checks cimport apart
+from aclnn_bw._core.names cimport name
+from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.tensor cimport check_view, item_size, tensor_meets
+from aclnn_bw._core.types cimport (
+    ALIGNMENT, ERR_INNER, ERR_INVALID, ERR_NULLPTR, MAX_TENSORS, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SUCCESS, TWO_PHASE,
+    Context, Executor, RangeFn, Run, Tensor,
+)
+
+cdef extern from "floating_mode.h" nogil:
+    ctypedef struct floating_mode "aclnn_bw_floating_mode":
+        pass
+    floating_mode enter_default_mode "aclnn_bw_enter_default_mode" () noexcept
+    void leave_default_mode "aclnn_bw_leave_default_mode" (floating_mode) noexcept
+
+cdef extern from * nogil:
+    """
+    static int aclnn_bw_exchange(int32_t *word, int32_t value)
+    {
+        return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
+    }
+    static int aclnn_bw_replace(uint64_t *word, uint64_t *expected, uint64_t value)
+    {
+        return __atomic_compare_exchange_n(word, expected, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+    static uint64_t aclnn_bw_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+    """
+    int exchange "aclnn_bw_exchange" (int32_t* word, int32_t value) noexcept
+    bint replace "aclnn_bw_replace" (uint64_t* word, uint64_t* expected, uint64_t value) noexcept
+    uint64_t load "aclnn_bw_load" (const uint64_t* word) noexcept
+
+cdef enum:
+    BYTES_PER_THREAD = 65536    # below twice this, waking a second thread costs more than it saves
+    LEAST_TEAM_LIMIT = 16       # a team is never larger than this or four times the cores: libgomp's own limits are near
+
+
+cdef Executor* new_executor(int op, int64_t plan_size) noexcept nogil:
+    """An empty executor with a zeroed plan behind it, or NULL without memory."""
+    cdef int64_t header = round_up(sizeof(Executor), ALIGNMENT)
+    cdef Executor* executor = <Executor*>calloc(1, <size_t>(header + plan_size))
+    if executor != NULL:
+        executor.op = op
+        executor.plan = <char*>executor + header
+    return executor
+
+
+cdef void delete_executor(Executor* executor) noexcept nogil:
+    free(executor)
+
+
+cdef void add_tensor(Executor* executor, int argument, int role, const Tensor* tensor) noexcept nogil:
+    """The next tensor in argument order."""
+    executor.tensor[executor.tensors] = tensor[0]
+    executor.arguments[executor.tensors] = argument
+    executor.roles[executor.tensors] = role
+    executor.tensors += 1
+
+
+cdef int check_tensors(const Context* context, const Executor* executor) noexcept nogil:
+    """Writability, alignment and bounds of every tensor, then overlap of outputs with inputs that are read."""
+    cdef int status
+    cdef int i, j
+    for i in range(executor.tensors):
+        status = check_view(context, executor.arguments[i], &executor.tensor[i], executor.roles[i] == ROLE_WRITTEN)
+        if status != SUCCESS:
+            return status
+    for i in range(executor.tensors):
+        if executor.roles[i] == ROLE_WRITTEN:
+            for j in range(executor.tensors):
+                if executor.roles[j] == ROLE_READ:
+                    status = apart(context, executor.arguments[i], &executor.tensor[i],
+                                   executor.arguments[j], &executor.tensor[j])
+                    if status != SUCCESS:
+                        return status
+    return SUCCESS
+
+
+cdef void set_work(Executor* executor, const Context* context, RangeFn kernel, int64_t units, int64_t bytes,
+                   int64_t scratch) noexcept nogil:
+    """Fix the kernel, the threads and the workspace. `bytes` is the compulsory traffic, `scratch` what a range needs."""
+    cdef int64_t threads = least(context.threads, units)
+    threads = least(threads, most(LEAST_TEAM_LIMIT, 4 * context.cores))
+    threads = most(1, least(threads, bytes // BYTES_PER_THREAD))
+    executor.kernel = kernel
+    executor.units = units
+    executor.threads = <int32_t>threads
+    executor.ranges = threads if units > 0 else 0
+    executor.scratch = round_up(scratch, ALIGNMENT)
+    if executor.ranges > 0 and scratch > 0:
+        # The slack lets the caller pass any address: run_range aligns it.
+        executor.workspace_size = executor.ranges * executor.scratch + ALIGNMENT - 1
+
+
+cdef int make_repeatable(Executor* executor) noexcept nogil:
+    if executor.spent:
+        return refuse(ERR_INNER, "executor: is spent; make it repeatable before its first run")
+    executor.repeatable = True
+    return SUCCESS
+
+
+cdef int rebind(Executor* executor, const Context* context, int64_t index, const Tensor* tensor) noexcept nogil:
+    """Point tensor `index` at other memory. The view is the one of phase 1; all that depends on memory is checked again."""
+    cdef Tensor before
+    cdef int status
+    if not 0 <= index < executor.tensors:
+        return refuse(ERR_INVALID, "index = %lld: must be in [0, %d)", <wide>index, executor.tensors)
+    before = executor.tensor[index]
+    executor.tensor[index] = tensor[0]
+    status = check_tensors(context, executor)
+    if status != SUCCESS:
+        executor.tensor[index] = before
+    return status
+
+
+cdef int claim(Executor* executor, int64_t queue) noexcept nogil:
+    """Queue 0 is a direct caller, who runs alone; runs on one queue may pile up, for they run one after another."""
+    cdef uint64_t wanted
+    cdef uint64_t seen = 0
+    if not executor.repeatable:
+        if exchange(&executor.spent, 1):
+            return refuse(ERR_INNER, "executor: is spent; an executor runs once unless it is made repeatable")
+        return SUCCESS
+    seen = load(&executor.claim)
+    while True:
+        if seen == 0:
+            wanted = (<uint64_t>queue << 32) | 1
+        elif queue != 0 and seen >> 32 == <uint64_t>queue:
+            wanted = seen + 1
+        else:
+            return refuse(ERR_INNER, "executor: is queued or running elsewhere")
+        if replace(&executor.claim, &seen, wanted):
+            return SUCCESS
+
+
+cdef void release(Executor* executor) noexcept nogil:
+    cdef uint64_t seen = load(&executor.claim)
+    while not replace(&executor.claim, &seen, seen - 1 if seen & <uint64_t>0xffffffff > 1 else 0):
+        pass
+
+
+cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64_t queue, Run* run) noexcept nogil:
+    """Check a call of phase 2 and claim the executor for it. A refusal leaves the executor as it was."""
+    cdef const Context* context = NULL
+    cdef Context plain
+    cdef Tensor* tensor
+    cdef int i
+    plain.face = TWO_PHASE
+    context = &plain
+    if executor == NULL:
+        return refuse(ERR_NULLPTR, "executor = None: must not be null")
+    if executor.spent:
+        return refuse(ERR_INNER, "executor: is spent; an executor runs once unless it is made repeatable")
+    if executor.op != op:
+        return refuse(ERR_INVALID, "executor: was made by another operator's phase 1")
+    if workspace == NULL and (size > 0 or executor.workspace_size > 0):
+        return refuse(ERR_NULLPTR, "workspace = None: must not be null, the executor needs %lld bytes",
+                      <wide>executor.workspace_size)
+    if size < executor.workspace_size:
+        return refuse(ERR_INVALID, "workspaceSize = %lld: must be >= %lld, as phase 1 said", <wide>size,
+                      <wide>executor.workspace_size)
+    for i in range(executor.tensors):
+        tensor = &executor.tensor[i]
+        run.data[i] = NULL
+        if tensor.data != NULL:
+            run.data[i] = tensor.data + tensor.offset * item_size(tensor.dtype)
+        if executor.units == 0 or executor.roles[i] == ROLE_SHAPE:
+            continue
+        if tensor.data == NULL:
+            return refuse(ERR_NULLPTR, "%s: is unbound; it has no data to work on", name(context, executor.arguments[i]))
+        if workspace != NULL and tensor_meets(tensor, run.data[i], workspace, size):
+            return refuse(ERR_INVALID, "workspace: overlaps %s", name(context, executor.arguments[i]))
+    i = claim(executor, queue)
+    if i != SUCCESS:
+        return i
+    run.executor = executor
+    run.workspace = <char*>round_up(<int64_t><uintptr_t>workspace, ALIGNMENT)
+    return SUCCESS
+
+
+cdef void retract(Run* run) noexcept nogil:
+    """Undo an acceptance that nothing has run for."""
+    if run.executor.repeatable:
+        release(run.executor)
+    else:
+        exchange(&run.executor.spent, 0)
+
+
+cdef void run_range(Run* run, int64_t index) noexcept nogil:
+    """Range `index` of executor.ranges: a contiguous share of the units, the first ones one larger."""
+    cdef Executor* executor = run.executor
+    cdef int64_t share = executor.units // executor.ranges
+    cdef int64_t extra = executor.units % executor.ranges
+    cdef int64_t begin = index * share + least(index, extra)
+    cdef int64_t end = begin + share + (index < extra)
+    cdef floating_mode mode = enter_default_mode()
+    executor.kernel(executor.plan, run.data, run.workspace + index * executor.scratch, begin, end)
+    leave_default_mode(mode)
+
+
+cdef int finish(Run* run) noexcept nogil:
+    """After the last range: give the claim back."""
+    if run.executor.repeatable:
+        release(run.executor)
+    return SUCCESS
+
+
+cdef int execute(Executor* executor, int op, char* workspace, int64_t size) noexcept nogil:
+    """Phase 2 whole, on the calling thread alone."""
+    cdef Run run
+    cdef int64_t i
+    cdef int status = accept(executor, op, workspace, size, 0, &run)
+    if status != SUCCESS:
+        return status
+    for i in range(executor.ranges):
+        run_range(&run, i)
+    return finish(&run)

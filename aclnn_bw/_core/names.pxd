@@ -1,0 +1,83 @@
+"""How each face spells an argument, and what dtypes, formats and products are called: for messages only."""
+from libc.stdint cimport int64_t
+
+from aclnn_bw._core.types cimport (
+    ARG_CUBE_MATH_TYPE, ASCEND310P, ASCEND910, ASCEND910B, DT_BF16, ONE_CALL, Context, IntArray,
+)
+from aclnn_bw._core.status cimport wide
+
+
+cdef extern from "<stdio.h>" nogil:
+    int snprintf(char*, size_t, const char*, ...) noexcept
+
+cdef enum:
+    TEXT = 256      # bytes of a text buffer that the functions below fill
+
+
+cdef inline const char* choose(bint condition, const char* yes, const char* no) noexcept nogil:
+    """`yes if condition else no`, which Cython would make of Python strings."""
+    return yes if condition else no
+
+
+cdef inline const char* name(const Context* context, int argument) noexcept nogil:
+    """The caller's own word for an argument; the order is that of `enum Argument`."""
+    cdef (const char*)[8] one_call = [
+        "grad_output", "self", "out", "kernel_size", "stride", "padding", "divisor_override", "cube_math_type"]
+    cdef (const char*)[8] two_phase = [
+        "gradOutput", "self", "gradInput", "kernelSize", "stride", "padding", "divisorOverride", "cubeMathType"]
+    if argument < 0 or argument > ARG_CUBE_MATH_TYPE:
+        return "argument"
+    return one_call[argument] if context.face == ONE_CALL else two_phase[argument]
+
+
+cdef inline const char* dtype_name(int dtype) noexcept nogil:
+    cdef (const char*)[18] names = [
+        "ACL_FLOAT", "ACL_FLOAT16", "ACL_INT8", "ACL_INT32", "ACL_UINT8", "5", "ACL_INT16", "ACL_UINT16", "ACL_UINT32",
+        "ACL_INT64", "ACL_UINT64", "ACL_DOUBLE", "ACL_BOOL", "13", "14", "15", "ACL_COMPLEX64", "ACL_COMPLEX128"]
+    if dtype == DT_BF16:
+        return "ACL_BF16"
+    if not 0 <= dtype < 18:
+        return "ACL_DT_UNDEFINED"
+    return names[dtype]
+
+
+cdef inline const char* format_name(int format) noexcept nogil:
+    cdef (const char*)[48] names = [
+        "ACL_FORMAT_NCHW", "ACL_FORMAT_NHWC", "ACL_FORMAT_ND", "ACL_FORMAT_NC1HWC0", "ACL_FORMAT_FRACTAL_Z", "5", "6",
+        "7", "8", "9", "10", "11", "ACL_FORMAT_NC1HWC0_C04", "13", "14", "15", "ACL_FORMAT_HWCN", "17", "18", "19",
+        "20", "21", "22", "23", "24", "25", "26", "ACL_FORMAT_NDHWC", "28", "ACL_FORMAT_FRACTAL_NZ", "ACL_FORMAT_NCDHW",
+        "31", "ACL_FORMAT_NDC1HWC0", "ACL_FRACTAL_Z_3D", "34", "ACL_FORMAT_NC", "36", "37", "38", "39", "40", "41",
+        "42", "43", "44", "45", "46", "ACL_FORMAT_NCL"]
+    if not 0 <= format < 48:
+        return "ACL_FORMAT_UNDEFINED"
+    return names[format]
+
+
+cdef inline const char* product_name(int product) noexcept nogil:
+    if product == ASCEND910:
+        return "Ascend910"
+    if product == ASCEND310P:
+        return "Ascend310P"
+    return choose(product == ASCEND910B, "Ascend910B", "Host")
+
+
+cdef inline const char* tuple_text(char* text, const int64_t* values, int64_t count) noexcept nogil:
+    """The values as Python prints a tuple: (1, 16, 4, 4)."""
+    cdef int used = snprintf(text, TEXT, "(")
+    cdef int64_t i
+    for i in range(count):
+        if used < TEXT:
+            used += snprintf(text + used, <size_t>(TEXT - used), "%lld%s", <wide>values[i],
+                             choose(i < count - 1, ", ", choose(count == 1, ",", "")))
+    if used < TEXT:
+        snprintf(text + used, <size_t>(TEXT - used), ")")
+    return text
+
+
+cdef inline const char* element_text(char* text, const Context* context, int argument, const IntArray* array,
+                                     int64_t i) noexcept nogil:
+    """What the caller wrote for value i of a pair: `padding` for a bare int, `padding[1]` for a sequence."""
+    if array.scalar:
+        return name(context, argument)
+    snprintf(text, TEXT, "%s[%lld]", name(context, argument), <wide>(i if i < array.size else array.size - 1))
+    return text

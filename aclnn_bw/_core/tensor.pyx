@@ -1,0 +1,291 @@
+"""Tensor descriptors: sizes, bounds, and the exact answer to "do these two views share a byte?".
+
+A kernel has no bounds checks. What it relies on is proved here in phase 1: every element of a view lies inside its
+storage (`tensor_bounds`), an output's elements are distinct (`is_injective`), and no output shares a byte with
+an input that is read or with the workspace (`tensors_overlap`, `tensor_meets`).
+"""
+from libc.stdint cimport int64_t, uintptr_t
+
+from aclnn_bw._core.arithmetic cimport add_overflows, least, most, mul_overflows
+from aclnn_bw._core.names cimport TEXT, name, tuple_text
+from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.types cimport (
+    BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32,
+    DT_INT64, DT_INT8, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8, ERR_INVALID, MAX_RANK, MISALIGNED, SUCCESS, WRITABLE,
+    Context, Tensor,
+)
+
+
+cdef int64_t item_size(int dtype) noexcept nogil:
+    """Bytes of one element; 0 for a dtype that does not exist."""
+    if dtype in (DT_FLOAT, DT_INT32, DT_UINT32):
+        return 4
+    if dtype in (DT_DOUBLE, DT_INT64, DT_UINT64, DT_COMPLEX64):
+        return 8
+    if dtype in (DT_FLOAT16, DT_BF16, DT_INT16, DT_UINT16):
+        return 2
+    if dtype in (DT_INT8, DT_UINT8, DT_BOOL):
+        return 1
+    return 16 if dtype == DT_COMPLEX128 else 0
+
+
+cdef int64_t tensor_size(const Tensor* tensor) noexcept nogil:
+    """math.prod(dims), or -1 if that is beyond int64."""
+    cdef int64_t size = 1
+    cdef int64_t i
+    for i in range(tensor.rank):
+        if tensor.dims[i] == 0:
+            return 0
+    for i in range(tensor.rank):
+        if mul_overflows(size, tensor.dims[i], &size):
+            return -1
+    return size
+
+
+cdef int64_t traffic(const Tensor* tensor, int64_t item) noexcept nogil:
+    """The bytes that a tensor moves; for the thread policy alone, so at most a quarter of int64's range."""
+    cdef int64_t size = tensor_size(tensor)
+    cdef int64_t limit = (<int64_t>1 << 61) // item
+    return limit * item if size < 0 or size > limit else size * item
+
+
+cdef void make_row_major(Tensor* tensor) noexcept nogil:
+    """C-contiguous strides. Only for a tensor whose size fits int64."""
+    cdef int64_t step = 1
+    cdef int64_t i
+    for i in range(tensor.rank):
+        tensor.strides[tensor.rank - 1 - i] = step
+        step *= most(tensor.dims[tensor.rank - 1 - i], 1)
+
+
+cdef void plain_strides(const Tensor* tensor, int64_t* strides) noexcept nogil:
+    """The strides, with those of axes of size 1, which say nothing, replaced by the row-major ones, so that a plan sees
+    a row or plane as contiguous whenever its elements are."""
+    cdef int64_t i, axis
+    for i in range(tensor.rank):
+        axis = tensor.rank - 1 - i
+        strides[axis] = tensor.strides[axis]
+        if tensor.dims[axis] == 1:
+            strides[axis] = 1
+            if i > 0 and mul_overflows(tensor.dims[axis + 1], strides[axis + 1], &strides[axis]):
+                strides[axis] = 0
+
+
+cdef bint tensor_bounds(const Tensor* tensor, int64_t* low, int64_t* high) noexcept nogil:
+    """The lowest and highest storage index of a view that is not empty; False if that is beyond int64."""
+    cdef int64_t reach = 0
+    cdef int64_t i
+    low[0] = high[0] = tensor.offset
+    for i in range(tensor.rank):
+        if mul_overflows(tensor.dims[i] - 1, tensor.strides[i], &reach):
+            return False
+        if reach < 0:
+            if add_overflows(low[0], reach, low):
+                return False
+        elif add_overflows(high[0], reach, high):
+            return False
+    return True
+
+
+# A view in bytes, in the order that the questions below need: positive strides, longest first; no axis of size 1.
+cdef struct Lattice:
+    uintptr_t start
+    int64_t item
+    int64_t rank
+    int64_t[MAX_RANK] dims
+    int64_t[MAX_RANK] strides
+    int64_t[MAX_RANK] spans     # bytes from the first to past the last, over the axes from this one on
+
+
+cdef Lattice make_lattice(const Tensor* tensor, const char* data) noexcept nogil:
+    """The bytes of a bounded view that is not empty. A zero stride, and an axis of one, add no bytes and are dropped;
+    an axis that continues the next one is merged with it."""
+    cdef Lattice lattice
+    cdef int64_t i, j, stride, dim, span
+    lattice.start = <uintptr_t>data
+    lattice.item = item_size(tensor.dtype)
+    lattice.rank = 0
+    for i in range(tensor.rank):
+        dim = tensor.dims[i]
+        stride = tensor.strides[i] * lattice.item
+        if dim == 1 or stride == 0:
+            continue
+        if stride < 0:
+            # Modular arithmetic: the true start lies inside the storage, so the wrap-around cancels out.
+            lattice.start += <uintptr_t>((dim - 1) * stride)
+            stride = -stride
+        j = lattice.rank
+        while j > 0 and lattice.strides[j - 1] < stride:
+            lattice.strides[j] = lattice.strides[j - 1]
+            lattice.dims[j] = lattice.dims[j - 1]
+            j -= 1
+        lattice.strides[j] = stride
+        lattice.dims[j] = dim
+        lattice.rank += 1
+    i = lattice.rank - 1
+    while i > 0:
+        if lattice.strides[i - 1] == lattice.strides[i] * lattice.dims[i]:
+            lattice.dims[i - 1] *= lattice.dims[i]
+            lattice.strides[i - 1] = lattice.strides[i]
+            for j in range(i, lattice.rank - 1):
+                lattice.dims[j] = lattice.dims[j + 1]
+                lattice.strides[j] = lattice.strides[j + 1]
+            lattice.rank -= 1
+        i -= 1
+    if lattice.rank > 0 and lattice.strides[lattice.rank - 1] == lattice.item:
+        # Whole rows are items of their own: an interval is compared at once.
+        lattice.rank -= 1
+        lattice.item *= lattice.dims[lattice.rank]
+    span = lattice.item
+    for j in range(lattice.rank):
+        i = lattice.rank - 1 - j
+        span += (lattice.dims[i] - 1) * lattice.strides[i]
+        lattice.spans[i] = span
+    return lattice
+
+
+cdef inline int64_t span_from(const Lattice* lattice, int64_t axis) noexcept nogil:
+    return lattice.spans[axis] if axis < lattice.rank else lattice.item
+
+
+cdef bint is_injective(const Tensor* tensor) noexcept nogil:
+    """Whether no two indices of a bounded view can share an element: sorted, each |stride| exceeds the smaller span."""
+    cdef Tensor elements = tensor[0]
+    cdef int64_t span = 1
+    cdef int64_t i, j, stride
+    cdef int64_t[MAX_RANK] order
+    cdef int64_t count = 0
+    for i in range(tensor.rank):
+        if tensor.dims[i] != 1:
+            elements.strides[i] = -tensor.strides[i] if tensor.strides[i] < 0 else tensor.strides[i]
+            j = count
+            while j > 0 and elements.strides[order[j - 1]] > elements.strides[i]:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i
+            count += 1
+    for j in range(count):
+        stride = elements.strides[order[j]]
+        if stride < span:
+            return False
+        span += (tensor.dims[order[j]] - 1) * stride
+    return True
+
+
+cdef bint holds_byte_of(const Lattice* nested, uintptr_t begin, uintptr_t end) noexcept nogil:
+    """Whether an item of the nested lattice meets the bytes [begin, end).
+
+    Nested means: each stride exceeds the span of the axes after it. So addresses ascend with the indices, and the last
+    item that starts before `end` is found greedily, axis by axis. It is the only one to look at.
+    """
+    cdef int64_t rest, step, axis
+    cdef uintptr_t at = nested.start
+    if end <= nested.start:
+        return False
+    rest = <int64_t>(end - 1 - nested.start)
+    for axis in range(nested.rank):
+        step = least(rest // nested.strides[axis], nested.dims[axis] - 1)
+        rest -= step * nested.strides[axis]
+        at += <uintptr_t>(step * nested.strides[axis])
+    return at + <uintptr_t>nested.item > begin
+
+
+cdef bint any_byte_shared(const Lattice* nested, const Lattice* other) noexcept nogil:
+    """Walk the other view from its longest stride inwards; leave out every part that the nested lattice does not reach.
+
+    Exact, and linear in the other view's items at worst, which is no more than the operator itself costs.
+    """
+    cdef int64_t[MAX_RANK + 1] index
+    cdef uintptr_t[MAX_RANK + 1] at
+    cdef int64_t axis = 0
+    at[0] = other.start
+    if not holds_byte_of(nested, at[0], at[0] + <uintptr_t>span_from(other, 0)):
+        return False
+    if other.rank == 0:
+        return True
+    index[0] = 0
+    while axis >= 0:
+        if index[axis] == other.dims[axis]:
+            axis -= 1
+            continue
+        at[axis + 1] = at[axis] + <uintptr_t>(index[axis] * other.strides[axis])
+        index[axis] += 1
+        if holds_byte_of(nested, at[axis + 1], at[axis + 1] + <uintptr_t>span_from(other, axis + 1)):
+            if axis + 1 == other.rank:
+                return True
+            axis += 1
+            index[axis] = 0
+    return False
+
+
+cdef int64_t gcd(int64_t a, int64_t b) noexcept nogil:
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+cdef bint residues_apart(const Lattice* a, const Lattice* b) noexcept nogil:
+    """Whether the common divisor of all strides keeps the items apart, as in x[..., ::2] and x[..., 1::2]."""
+    cdef int64_t step = 0
+    cdef int64_t i, distance
+    for i in range(a.rank):
+        step = gcd(step, a.strides[i])
+    for i in range(b.rank):
+        step = gcd(step, b.strides[i])
+    if step == 0:
+        return False
+    distance = <int64_t>((b.start - a.start) % <uintptr_t>step) if b.start >= a.start else (
+        (step - <int64_t>((a.start - b.start) % <uintptr_t>step)) % step)
+    return a.item <= distance <= step - b.item
+
+
+cdef bint tensors_overlap(const Tensor* written, const char* written_data, const Tensor* other,
+                          const char* other_data) noexcept nogil:
+    """Whether a legal output shares a byte with another view. Both bounded; an empty one shares nothing."""
+    cdef Lattice a, b
+    if tensor_size(written) == 0 or tensor_size(other) == 0:
+        return False
+    a = make_lattice(written, written_data)
+    b = make_lattice(other, other_data)
+    if a.start + <uintptr_t>span_from(&a, 0) <= b.start or b.start + <uintptr_t>span_from(&b, 0) <= a.start:
+        return False
+    return not residues_apart(&a, &b) and any_byte_shared(&a, &b)
+
+
+cdef bint tensor_meets(const Tensor* tensor, const char* data, const char* begin, int64_t size) noexcept nogil:
+    """Whether a view has a byte in [begin, begin + size)."""
+    cdef Lattice block, view
+    if size == 0 or tensor_size(tensor) == 0:
+        return False
+    view = make_lattice(tensor, data)
+    block.start = <uintptr_t>begin
+    block.item = size
+    block.rank = 0
+    if view.start + <uintptr_t>span_from(&view, 0) <= block.start or block.start + <uintptr_t>size <= view.start:
+        return False
+    return any_byte_shared(&block, &view)
+
+
+cdef int check_view(const Context* context, int argument, const Tensor* tensor, bint written) noexcept nogil:
+    """Writability, alignment, bounds: what makes every element of the view legal to touch."""
+    cdef int64_t low = 0
+    cdef int64_t high = 0
+    cdef char[TEXT] text
+    if written and tensor.data != NULL and not tensor.flags & WRITABLE:
+        return refuse(ERR_INVALID, "%s is read-only: must be writable", name(context, argument))
+    if tensor_size(tensor) == 0:
+        return SUCCESS
+    if tensor.flags & BROKEN_STRIDE:
+        return refuse(ERR_INVALID, "%s has a byte stride that is no multiple of its item size of %lld bytes",
+                      name(context, argument), <wide>item_size(tensor.dtype))
+    if tensor.flags & MISALIGNED:
+        return refuse(ERR_INVALID, "%s is misaligned: its address must be a multiple of its dtype's alignment",
+                      name(context, argument))
+    if not tensor_bounds(tensor, &low, &high) or low < 0 or high >= tensor.storage:
+        return refuse(ERR_INVALID, "%s.strides = %s: with offset %lld the view leaves its storage of %lld elements",
+                      name(context, argument), tuple_text(text, tensor.strides, tensor.rank), <wide>tensor.offset,
+                      <wide>tensor.storage)
+    if written and not is_injective(tensor):
+        return refuse(ERR_INVALID, "%s.strides = %s: elements of an output must not overlap", name(context, argument),
+                      tuple_text(text, tensor.strides, tensor.rank))
+    return SUCCESS

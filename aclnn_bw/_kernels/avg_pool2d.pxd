@@ -1,0 +1,4 @@
+"""The kernels of AvgPool2dBackward. The build renames the C function for each instruction set."""
+from aclnn_bw._core.types cimport KernelTable
+
+cdef extern void avg_pool2d_kernels "aclnn_bw_avg_pool2d_kernels" (KernelTable* table) noexcept nogil

@@ -1,0 +1,460 @@
+"""AvgPool2dBackward: gradInput[h, w] = sum of gradOutput[oh, ow] / divisor(oh, ow) over the windows that hold (h, w).
+
+The formula is that of PyTorch's avg_pool2d_backward (aten/src/ATen/native/cpu/AvgPoolKernel.cpp), gathered instead of
+scattered: every element of gradInput has one writer.
+
+Numerics. float32, float16 and bfloat16 are summed in float32, float64 in float64. A term is gradOutput times the rounded
+reciprocal of its divisor (two factors, one for each axis, if the border changes it), scaled before it is added so that
+no partial sum overflows where the result does not. Terms start from +0.0. A row of windows is summed first, ascending in
+ow; then the rows, ascending in oh. 16-bit results are rounded once, at the end. Every path below adds the same terms in
+the same order, so bands, tiles, threads, strides and instruction sets do not show in the result.
+
+Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel (types of the plan: `Axis`). Rows oh outside
+[0, Ho) and columns ow outside [0, Wo) are zeroed in the scratch and never read from gradOutput; ih and iw are clipped to
+the band and tile, which lie inside gradInput; phase 1 has proved that both views lie inside their storage.
+
+Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds. Along an axis, position i + pad = q*stride
++ r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases r, one less for the others. So
+there are two kinds of column sums and two kinds of row sums, computed once for each q, in long loops over a whole band
+with zeros between the rows, and then spread to the positions. kernel == stride is the case of one term: copy and spread.
+At stride 1 with as many columns out as in (FLAT) the plane is summed as one long vector, and the few edge columns, which
+took terms from the neighbouring rows, are done again: 1.15 to 2.9 times as fast as rows with zeros between them.
+"""
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from aclnn_bw._core.arithmetic cimport least, most
+from aclnn_bw._core.avg_pool2d cimport (
+    FILL, FLAT, ROUND_F16, ROUND_HF32, ROUND_NONE, STREAMED, AvgPool2dPlan, Axis, window_length,
+)
+from aclnn_bw._core.types cimport SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._kernels.rows cimport (
+    add_row, bfloat, element, fill_row, half, load_row, narrow_row, real, round_to_half_row, round_to_hf32_row,
+    store_row, sum_shifted,
+)
+
+cdef enum:
+    LONG_LONG       # long row sums of long column sums: indices of plan.at_sums
+    LONG_SHORT
+    SHORT_LONG
+    SHORT_SHORT
+
+
+cdef double constant_factor(const AvgPool2dPlan* plan) noexcept nogil:
+    """1 / divisor where all windows share it; for a plan whose divisor varies, of window (0, 0)."""
+    if plan.divisor_override != 0:
+        return 1.0 / <double>plan.divisor_override
+    return 1.0 / (<double>window_length(&plan.h, 0, plan.count_include_pad)
+                  * <double>window_length(&plan.w, 0, plan.count_include_pad))
+
+
+cdef void column_factors(const AvgPool2dPlan* plan, real* factors, int64_t begin, int64_t end) noexcept nogil:
+    """factors[i] = 1 / (divisor's factor of column begin + i)."""
+    cdef int64_t ow
+    for ow in range(begin, end):
+        factors[ow - begin] = <real>(1.0 / <double>window_length(&plan.w, ow, plan.count_include_pad))
+
+
+cdef inline void load_terms(const AvgPool2dPlan* plan, real* to, const element* source, int64_t stride, int64_t n,
+                            real factor, const real* factors) noexcept nogil:
+    """to = (source, rounded as the plan says) * factor [* factors] + 0.0; the zero makes -0.0 a +0.0 once and for all."""
+    cdef int64_t i
+    cdef const real* loaded = to
+    if (real is float and element is float) or (real is double and element is double):
+        if stride == 1 and plan.rounding == ROUND_NONE:
+            loaded = source
+    if loaded == to:
+        load_row(to, source, stride, n)
+        if real is float:
+            if plan.rounding == ROUND_F16:
+                round_to_half_row(to, n)
+            elif plan.rounding == ROUND_HF32:
+                round_to_hf32_row(to, n)
+    if factors == NULL:
+        for i in range(n):
+            to[i] = loaded[i] * factor + <real>0.0
+    else:
+        for i in range(n):
+            to[i] = loaded[i] * (factor * factors[i]) + <real>0.0
+
+
+cdef void spread_columns(element* to, int64_t n, const element* long_sums, const element* short_sums, int64_t stride,
+                         int64_t long_phases, int64_t phase) noexcept nogil:
+    """to[j*stride + r - phase] = (long_sums if r < long_phases else short_sums)[j]; no short_sums: zeros."""
+    cdef element zero
+    cdef int64_t at = 0
+    cdef int64_t j = 0
+    cdef int64_t r, full
+    memset(&zero, 0, sizeof(element))
+    if stride == 1:
+        memcpy(to, long_sums, <size_t>n * sizeof(element))
+        return
+    if phase > 0:
+        for r in range(phase, stride):
+            if at < n:
+                to[at] = long_sums[0] if r < long_phases else (short_sums[0] if short_sums != NULL else zero)
+                at += 1
+        j = 1
+    full = (n - at) // stride
+    to += at
+    n -= at
+    long_sums += j
+    if short_sums != NULL:
+        short_sums += j
+    if stride == 2 and long_phases == 2:
+        for j in range(full):
+            to[2 * j] = long_sums[j]
+            to[2 * j + 1] = long_sums[j]
+    elif stride == 2 and short_sums != NULL:
+        for j in range(full):
+            to[2 * j] = long_sums[j]
+            to[2 * j + 1] = short_sums[j]
+    elif stride == 3 and long_phases == 3:
+        for j in range(full):
+            to[3 * j] = long_sums[j]
+            to[3 * j + 1] = long_sums[j]
+            to[3 * j + 2] = long_sums[j]
+    else:
+        for j in range(full):
+            for r in range(long_phases):
+                to[j * stride + r] = long_sums[j]
+            for r in range(long_phases, stride):
+                to[j * stride + r] = short_sums[j] if short_sums != NULL else zero
+    for r in range(n - full * stride):
+        to[full * stride + r] = long_sums[full] if r < long_phases else (
+            short_sums[full] if short_sums != NULL else zero)
+
+
+cdef const element* finish_sums(const AvgPool2dPlan* plan, element* cells, real* sums, int64_t n) noexcept nogil:
+    """Round the sums to what is stored; returns where they are, which is in place if nothing is to be done."""
+    if (real is float and element is float) or (real is double and element is double):
+        if not plan.round_result:
+            return sums
+    narrow_row(cells, <const real*>sums, n)
+    if element is float:
+        round_to_half_row(cells, n)
+    return cells
+
+
+cdef void load_rows(const AvgPool2dPlan* plan, real* terms, const element* grad_output__hw, int64_t oh, int64_t rows,
+                    int64_t ow, int64_t pitch, real factor, const real* factors) noexcept nogil:
+    """Terms of the windows [oh, oh + rows) x [ow, ow + pitch), dense; zeros where there is no window."""
+    cdef int64_t begin = most(ow, 0)
+    cdef int64_t end = least(ow + pitch, plan.w.out)
+    cdef int64_t before = begin - ow
+    cdef int64_t n = most(end - begin, 0)
+    cdef int64_t first = least(most(-oh, 0), rows)
+    cdef int64_t last = most(least(plan.h.out - oh, rows), first)
+    cdef int64_t down = plan.grad_output_strides[2]
+    cdef int64_t along = plan.grad_output_strides[3]
+    cdef real row_factor = factor
+    cdef int64_t r
+    memset(terms, 0, <size_t>(first * pitch) * sizeof(real))
+    memset(terms + last * pitch, 0, <size_t>((rows - last) * pitch) * sizeof(real))
+    if factors == NULL and n == pitch and along == 1 and down == pitch:
+        load_terms(plan, terms + first * pitch, grad_output__hw + (oh + first) * down + begin, 1, (last - first) * pitch,
+                   factor, NULL)
+        return
+    for r in range(first, last):
+        if factors != NULL:
+            row_factor = <real>(1.0 / <double>window_length(&plan.h, oh + r, plan.count_include_pad))
+        memset(terms + r * pitch, 0, <size_t>before * sizeof(real))
+        load_terms(plan, terms + r * pitch + before, grad_output__hw + (oh + r) * down + begin * along, along, n,
+                   row_factor, factors)
+        memset(terms + r * pitch + before + n, 0, <size_t>(pitch - before - n) * sizeof(real))
+
+
+cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t ih,
+                    int64_t rows, real factor) noexcept nogil:
+    """One window covers the plane: its term everywhere."""
+    cdef int64_t down = plan.grad_input_strides[2]
+    cdef int64_t along = plan.grad_input_strides[3]
+    cdef int64_t columns = plan.w.size
+    cdef real[1] term
+    cdef element[1] cell
+    cdef int64_t r
+    load_terms(plan, <real*>term, grad_output__hw, 1, 1, factor, NULL)
+    cell[0] = finish_sums(plan, <element*>cell, <real*>term, 1)[0]
+    if along == 1 and down == columns:
+        fill_row(grad_input__hw + ih * down, 1, cell[0], rows * columns)
+        return
+    for r in range(ih, ih + rows):
+        fill_row(grad_input__hw + r * down, along, cell[0], columns)
+
+
+cdef void mend_edges(real* sums, const real* terms, int64_t rows, int64_t columns, int64_t pad) noexcept nogil:
+    """Column sums next to the left and right edge, from the terms of their own row alone."""
+    cdef int64_t r, c, k
+    cdef const real* row
+    cdef real left, right
+    for r in range(rows):
+        row = terms + r * columns
+        for c in range(pad):
+            left = row[0]
+            for k in range(1, c + pad + 1):
+                left += row[k]
+            right = row[columns - 2 * pad + c]
+            for k in range(columns - 2 * pad + c + 1, columns):
+                right += row[k]
+            sums[r * columns + c] = left
+            sums[r * columns + columns - pad + c] = right
+
+
+cdef void flat_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, char* scratch,
+                    int64_t q, int64_t rows, real factor, const real* factors) noexcept nogil:
+    """Stride 1, as many columns out as in: sums run over the band as over one vector."""
+    cdef int64_t columns = plan.w.size
+    cdef int64_t pad = plan.w.pad
+    cdef int64_t loaded = rows + plan.h.terms - 1
+    cdef int64_t down = plan.grad_input_strides[2]
+    cdef int64_t along = plan.grad_input_strides[3]
+    cdef int64_t r
+    cdef real* terms = <real*>(scratch + plan.at_terms)
+    cdef real* across = <real*>(scratch + plan.at_long)
+    cdef real* sums = <real*>(scratch + plan.at_sums[LONG_LONG])
+    cdef const element* cells
+    memset(terms, 0, <size_t>pad * sizeof(real))
+    load_rows(plan, terms + pad, grad_output__hw, plan.h.first + q - (plan.h.terms - 1), loaded, 0, columns, factor,
+              factors)
+    memset(terms + pad + loaded * columns, 0, <size_t>pad * sizeof(real))
+    if plan.w.terms > 1:
+        sum_shifted(across, <const real*>terms, loaded * columns, 1, plan.w.terms)
+        mend_edges(across, <const real*>(terms + pad), loaded, columns, pad)
+    grad_input__hw += q * down
+    if (real is float and element is float) or (real is double and element is double):
+        if not plan.round_result and along == 1:
+            if down == columns:
+                sum_shifted(grad_input__hw, <const real*>across, rows * columns, columns, plan.h.terms)
+            else:
+                for r in range(rows):
+                    sum_shifted(grad_input__hw + r * down, <const real*>(across + r * columns), columns, columns,
+                                plan.h.terms)
+            return
+    if plan.h.terms > 1:
+        sum_shifted(sums, <const real*>across, rows * columns, columns, plan.h.terms)
+    else:
+        sums = across
+    if along == 1 and down == columns:
+        cells = finish_sums(plan, grad_input__hw, sums, rows * columns)
+        return
+    cells = finish_sums(plan, <element*>(scratch + plan.at_cells[LONG_LONG]), sums, rows * columns)
+    for r in range(rows):
+        store_row(grad_input__hw + r * down, along, cells + r * columns, columns)
+
+
+cdef void sum_columns(const AvgPool2dPlan* plan, char* scratch, real** long_columns, real** short_columns,
+                      int64_t n) noexcept nogil:
+    """Sums along w of both kinds from the terms in the scratch; no short ones (NULL) where no phase has them."""
+    cdef int64_t m = plan.w.terms
+    cdef real* terms = <real*>(scratch + plan.at_terms)
+    long_columns[0] = terms
+    short_columns[0] = NULL
+    if m > 1:
+        long_columns[0] = <real*>(scratch + plan.at_long)
+        sum_shifted(long_columns[0], <const real*>terms, n, 1, m)
+        if plan.w.long_phases < plan.w.stride:
+            short_columns[0] = terms + 1
+            if m > 2:
+                short_columns[0] = <real*>(scratch + plan.at_short)
+                sum_shifted(short_columns[0], <const real*>(terms + 1), n, 1, m - 1)
+
+
+cdef inline real* sum_rows(real* to, real* columns, int64_t n, int64_t pitch, int64_t terms) noexcept nogil:
+    """Sums along h of one kind of column sums: in place for one term, NULL for none."""
+    if columns == NULL or terms == 0:
+        return NULL
+    if terms == 1:
+        return columns
+    sum_shifted(to, <const real*>columns, n, pitch, terms)
+    return to
+
+
+cdef inline void accumulate(real* to, const real* columns, int64_t n, bint first) noexcept nogil:
+    if columns != NULL:
+        if first:
+            memcpy(to, columns, <size_t>n * sizeof(real))
+        else:
+            add_row(to, columns, n)
+
+
+cdef void banded_unit(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, char* scratch,
+                      int64_t q, int64_t rows, int64_t p, int64_t columns, real factor,
+                      const real* factors) noexcept nogil:
+    """The positions of `rows` values of q along h, from the q-th, and of `columns` values along w, from the p-th."""
+    cdef int64_t mh = plan.h.terms
+    cdef int64_t pitch = columns + plan.w.terms - 1
+    cdef int64_t loaded = rows + mh - 1
+    cdef int64_t n = rows * pitch - (pitch - columns)
+    cdef int64_t oh = plan.h.first + q - (mh - 1)
+    cdef int64_t ow = plan.w.first + p - (plan.w.terms - 1)
+    cdef real* terms = <real*>(scratch + plan.at_terms)
+    cdef real* long_columns
+    cdef real* short_columns
+    cdef (real*)[4] sums
+    cdef int64_t m, kind
+    for kind in range(4):
+        sums[kind] = <real*>(scratch + plan.at_sums[kind])
+    if plan.algorithm == STREAMED:
+        # One row of windows at a time, added to sums of `columns` values; `rows` is 1.
+        for m in range(mh):
+            load_rows(plan, terms, grad_output__hw, oh + m, 1, ow, pitch, factor, factors)
+            sum_columns(plan, scratch, &long_columns, &short_columns, columns)
+            accumulate(sums[LONG_LONG], <const real*>long_columns, columns, m == 0)
+            accumulate(sums[LONG_SHORT], <const real*>short_columns, columns, m == 0)
+            if m > 0 and plan.h.long_phases < plan.h.stride:
+                accumulate(sums[SHORT_LONG], <const real*>long_columns, columns, m == 1)
+                accumulate(sums[SHORT_SHORT], <const real*>short_columns, columns, m == 1)
+        if short_columns == NULL:
+            sums[LONG_SHORT] = sums[SHORT_SHORT] = NULL
+        if mh == 1:
+            sums[SHORT_LONG] = sums[SHORT_SHORT] = NULL
+        spread_rows(plan, grad_input__hw, scratch, sums, q, 1, p, columns, columns)
+        return
+    load_rows(plan, terms, grad_output__hw, oh, loaded, ow, pitch, factor, factors)
+    sum_columns(plan, scratch, &long_columns, &short_columns, loaded * pitch - (pitch - columns))
+    if (real is float and element is float) or (real is double and element is double):
+        if plan.w.stride == 1 and plan.grad_input_strides[3] == 1 and not plan.round_result:
+            write_rows(plan, grad_input__hw, <const real*>long_columns, q, rows, p, columns, pitch)
+            return
+    sums[LONG_LONG] = sum_rows(sums[LONG_LONG], long_columns, n, pitch, mh)
+    sums[LONG_SHORT] = sum_rows(sums[LONG_SHORT], short_columns, n, pitch, mh)
+    if plan.h.long_phases < plan.h.stride:
+        sums[SHORT_LONG] = sum_rows(sums[SHORT_LONG], long_columns + pitch, n, pitch, mh - 1)
+        sums[SHORT_SHORT] = sum_rows(
+            sums[SHORT_SHORT], short_columns + pitch if short_columns != NULL else NULL, n, pitch, mh - 1)
+    spread_rows(plan, grad_input__hw, scratch, sums, q, rows, p, columns, pitch)
+
+
+cdef void write_rows(const AvgPool2dPlan* plan, real* grad_input__hw, const real* long_columns, int64_t q, int64_t rows,
+                     int64_t p, int64_t columns, int64_t pitch) noexcept nogil:
+    """One column phase and nothing to convert: sum along h straight into gradInput."""
+    cdef const Axis* h = &plan.h
+    cdef int64_t down = plan.grad_input_strides[2]
+    cdef int64_t iw = plan.w.first + p - plan.w.pad
+    cdef int64_t j, r, ih
+    cdef real* to
+    cdef const real* made
+    for j in range(rows):
+        made = NULL
+        for r in range(h.stride):
+            if r == h.long_phases:
+                made = NULL
+            ih = (h.first + q + j) * h.stride + r - h.pad
+            if not 0 <= ih < h.size:
+                continue
+            to = grad_input__hw + ih * down + iw
+            if made != NULL:
+                memcpy(to, made, <size_t>columns * sizeof(real))
+            elif r < h.long_phases:
+                sum_shifted(to, long_columns + j * pitch, columns, pitch, h.terms)
+            elif h.terms > 1:
+                sum_shifted(to, long_columns + (j + 1) * pitch, columns, pitch, h.terms - 1)
+            else:
+                memset(to, 0, <size_t>columns * sizeof(real))
+            made = to
+
+
+cdef void spread_rows(const AvgPool2dPlan* plan, element* grad_input__hw, char* scratch, real** sums, int64_t q,
+                      int64_t rows, int64_t p, int64_t columns, int64_t pitch) noexcept nogil:
+    """Write the rows and columns that `sums` serve; a row is made once and copied to the others of its kind."""
+    cdef const Axis* h = &plan.h
+    cdef const Axis* w = &plan.w
+    cdef int64_t down = plan.grad_input_strides[2]
+    cdef int64_t along = plan.grad_input_strides[3]
+    cdef int64_t start = (w.first + p) * w.stride - w.pad       # of the first q's phases; may lie in the padding
+    cdef int64_t iw = most(start, 0)
+    cdef int64_t width = least(start + columns * w.stride, w.size) - iw
+    cdef (const element*)[4] cells
+    cdef const element* long_cells
+    cdef const element* short_cells
+    cdef const element* made
+    cdef element* to
+    cdef element* row = <element*>(scratch + plan.at_row)
+    cdef int64_t j, r, ih, kind
+    for kind in range(4):
+        cells[kind] = NULL
+        if sums[kind] != NULL and (kind < SHORT_LONG or h.long_phases < h.stride):
+            cells[kind] = finish_sums(plan, <element*>(scratch + plan.at_cells[kind]), sums[kind],
+                                      rows * pitch - (pitch - columns))
+    for j in range(rows):
+        made = NULL
+        for r in range(h.stride):
+            if r == h.long_phases:
+                made = NULL
+            ih = (h.first + q + j) * h.stride + r - h.pad
+            if not 0 <= ih < h.size:
+                continue
+            to = grad_input__hw + ih * down + iw * along
+            if made == NULL:
+                kind = LONG_LONG if r < h.long_phases else SHORT_LONG
+                if along == 1:
+                    row = to
+                if cells[kind] == NULL:
+                    memset(row, 0, <size_t>width * sizeof(element))
+                else:
+                    long_cells = cells[kind] + j * pitch
+                    short_cells = cells[kind + 1] + j * pitch if cells[kind + 1] != NULL else NULL
+                    spread_columns(row, width, long_cells, short_cells, w.stride, w.long_phases, iw - start)
+                made = row
+            if to != made:
+                store_row(to, along, made, width)
+
+
+cdef void backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+                   const real* summed, const element* stored) noexcept nogil:
+    """The units [begin, end); the last two arguments give their types only."""
+    cdef const element* grad_output__nchw = <const element*>data[0]
+    cdef element* grad_input__nchw = <element*>data[2]
+    cdef const element* grad_output__hw
+    cdef element* grad_input__hw
+    cdef real factor = <real>constant_factor(plan)
+    cdef real* factors = NULL
+    cdef int64_t unit, plane, n, c, q, rows, p, columns
+    cdef int64_t tile = -1
+    if not plan.constant_divisor:
+        factors = <real*>(scratch + plan.at_factors)
+    for unit in range(begin, end):
+        p = unit % plan.tiles * plan.tile
+        q = unit // plan.tiles % plan.bands * plan.band
+        plane = unit // plan.tiles // plan.bands
+        n = plane // plan.channels
+        c = plane % plan.channels
+        rows = least(plan.band, (plan.h.size if plan.algorithm == FILL else plan.h.count) - q)
+        columns = least(plan.tile, plan.w.count - p)
+        grad_output__hw = grad_output__nchw + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
+        grad_input__hw = grad_input__nchw + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1]
+        if factors != NULL and p != tile:
+            tile = p
+            column_factors(plan, factors, most(plan.w.first + p - (plan.w.terms - 1), 0),
+                           least(plan.w.first + p + columns, plan.w.out))
+        if plan.algorithm == FILL:
+            fill_band(plan, grad_output__hw, grad_input__hw, q, rows, factor)
+        elif plan.algorithm == FLAT:
+            flat_band(plan, grad_output__hw, grad_input__hw, scratch, q, rows, factor, <const real*>factors)
+        else:
+            banded_unit(plan, grad_output__hw, grad_input__hw, scratch, q, rows, p, columns, factor,
+                        <const real*>factors)
+
+
+cdef void backward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
+
+
+cdef void backward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const double*>NULL, <const double*>NULL)
+
+
+cdef void backward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
+
+
+cdef void backward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const bfloat*>NULL)
+
+
+cdef void avg_pool2d_kernels(KernelTable* table) noexcept nogil:
+    """Put this instruction set's kernels into the table."""
+    table.avg_pool2d_backward[<int>SLOT_F32] = backward_f32
+    table.avg_pool2d_backward[<int>SLOT_F64] = backward_f64
+    table.avg_pool2d_backward[<int>SLOT_F16] = backward_f16
+    table.avg_pool2d_backward[<int>SLOT_BF16] = backward_bf16

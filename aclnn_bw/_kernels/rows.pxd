@@ -1,0 +1,128 @@
+# cython: cdivision=True
+"""Row primitives that several operators share. Each works on raw pointers and does not look beyond what it is given;
+the NumPy equivalents stand in the docstrings."""
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+cdef extern from "half.h" nogil:
+    ctypedef struct half "aclnn_bw_half":
+        pass
+    ctypedef struct bfloat "aclnn_bw_bfloat":
+        pass
+    void widen_half_row "aclnn_bw_widen_half_row" (float* to, const half* source, int64_t n) noexcept
+    void widen_bfloat_row "aclnn_bw_widen_bfloat_row" (float* to, const bfloat* source, int64_t n) noexcept
+    void narrow_to_half_row "aclnn_bw_narrow_to_half_row" (half* to, const float* source, int64_t n) noexcept
+    void narrow_to_bfloat_row "aclnn_bw_narrow_to_bfloat_row" (bfloat* to, const float* source, int64_t n) noexcept
+    void round_to_half_row "aclnn_bw_round_to_half_row" (float* row, int64_t n) noexcept
+    void round_to_hf32_row "aclnn_bw_round_to_hf32_row" (float* row, int64_t n) noexcept
+
+# What is summed, and what is stored.
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused element:
+    float
+    double
+    half
+    bfloat
+
+cdef enum:
+    BLOCK = 256     # elements gathered at a time from a strided row
+
+
+cdef inline void widen_row(real* to, const element* source, int64_t n) noexcept nogil:
+    """to[:n] = source[:n], exactly. The pairs that exist: float from float, half, bfloat; double from double."""
+    if element is half:
+        widen_half_row(<float*>to, source, n)
+    elif element is bfloat:
+        widen_bfloat_row(<float*>to, source, n)
+    else:
+        memcpy(to, source, <size_t>n * sizeof(element))
+
+
+cdef inline void narrow_row(element* to, const real* source, int64_t n) noexcept nogil:
+    """to[:n] = source[:n], rounded to nearest even."""
+    if element is half:
+        narrow_to_half_row(to, <const float*>source, n)
+    elif element is bfloat:
+        narrow_to_bfloat_row(to, <const float*>source, n)
+    else:
+        memcpy(to, source, <size_t>n * sizeof(element))
+
+
+cdef inline void load_row(real* to, const element* source, int64_t stride, int64_t n) noexcept nogil:
+    """to[:n] = source[: n*stride : stride]."""
+    cdef element[BLOCK] block
+    cdef int64_t i, j, m
+    if stride == 1:
+        widen_row(to, source, n)
+        return
+    i = 0
+    while i < n:
+        m = n - i if n - i < BLOCK else BLOCK
+        for j in range(m):
+            block[j] = source[(i + j) * stride]
+        widen_row(to + i, <const element*>block, m)
+        i += m
+
+
+cdef inline void store_row(element* to, int64_t stride, const element* source, int64_t n) noexcept nogil:
+    """to[: n*stride : stride] = source[:n]."""
+    cdef int64_t i
+    if stride == 1:
+        memcpy(to, source, <size_t>n * sizeof(element))
+    else:
+        for i in range(n):
+            to[i * stride] = source[i]
+
+
+cdef inline void fill_row(element* to, int64_t stride, element value, int64_t n) noexcept nogil:
+    """to[: n*stride : stride] = value."""
+    cdef int64_t i
+    if stride == 1:
+        for i in range(n):
+            to[i] = value
+    else:
+        for i in range(n):
+            to[i * stride] = value
+
+
+cdef inline void sum_shifted(real* to, const real* source, int64_t n, int64_t step, int64_t terms) noexcept nogil:
+    """to[i] = source[i] + source[i + step] + ... + source[i + (terms-1)*step], added in this order. `to` is apart."""
+    cdef int64_t i, j, k, m
+    if terms == 1:
+        memcpy(to, source, <size_t>n * sizeof(real))
+    elif terms == 2:
+        for i in range(n):
+            to[i] = source[i] + source[i + step]
+    elif terms == 3:
+        for i in range(n):
+            to[i] = source[i] + source[i + step] + source[i + 2 * step]
+    elif terms == 4:
+        for i in range(n):
+            to[i] = source[i] + source[i + step] + source[i + 2 * step] + source[i + 3 * step]
+    else:
+        # Blocks keep the partial sums in the L1 cache.
+        i = 0
+        while i < n:
+            m = n - i if n - i < 2 * BLOCK else 2 * BLOCK
+            for j in range(i, i + m):
+                to[j] = (source[j] + source[j + step] + source[j + 2 * step] + source[j + 3 * step]
+                         + source[j + 4 * step])
+            k = 5
+            while k + 2 <= terms:
+                for j in range(i, i + m):
+                    to[j] = to[j] + source[j + k * step] + source[j + (k + 1) * step]
+                k += 2
+            if k < terms:
+                for j in range(i, i + m):
+                    to[j] = to[j] + source[j + k * step]
+            i += m
+
+
+cdef inline void add_row(real* to, const real* source, int64_t n) noexcept nogil:
+    """to[:n] += source[:n]."""
+    cdef int64_t i
+    for i in range(n):
+        to[i] += source[i]

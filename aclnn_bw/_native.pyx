@@ -1,0 +1,1169 @@
+# cython: language_level=3
+"""The compiled face: Python arguments to plain structs, the calls of both phases, and the split over threads.
+
+Data flows one way: the functions here read arguments, the core (aclnn_bw._core) checks and plans, a kernel (aclnn_bw._kernels)
+computes. The thin modules of the package re-export what is public.
+"""
+import contextvars
+import os
+import warnings
+
+import ml_dtypes
+import numpy
+
+from aclnn_bw.enums import aclDataType, aclFormat
+from aclnn_bw.status import AclnnError
+
+cimport cython
+cimport numpy as cnp
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.long cimport PyLong_AsLongLong, PyLong_CheckExact
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
+from cpython.sequence cimport PySequence_Check
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uint16_t, uint32_t, uintptr_t
+
+from aclnn_bw._core cimport avg_pool2d as core_avg_pool2d
+from aclnn_bw._core.arithmetic cimport mul_overflows
+from aclnn_bw._core.dispatch cimport (
+    ISA_BASELINE, ISA_NONE, ISA_V2, ISA_V3, ISA_V4, best_isa, has_isa, load_kernels,
+)
+from aclnn_bw._core.executor cimport (
+    accept, delete_executor, execute, finish, make_repeatable, rebind, retract, run_range,
+)
+from aclnn_bw._core.products cimport takes_dtype as core_takes_dtype
+from aclnn_bw._core.status cimport forget_message, recent_message, refuse
+from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_bounds, tensor_size
+from aclnn_bw._core.types cimport (
+    ASCEND310P, ASCEND910, ASCEND910B, AVG_POOL2D_BACKWARD, BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128,
+    DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16, DT_UINT32,
+    DT_UINT64, DT_UINT8, DT_UNDEFINED, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR,
+    FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, FORMAT_UNDEFINED, HOST, LAYOUT_BITMASK, MAX_INTS, MAX_RANK, MISALIGNED,
+    ONE_CALL, ROLE_WRITTEN, SUCCESS, SWAPPED, TWO_PHASE, WRITABLE, Context, Executor, IntArray, KernelTable, Run, Tensor,
+)
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    int PyContextVar_Get(object var, PyObject* default_value, PyObject** value) except -1
+    void Py_XDECREF(PyObject*)
+
+cdef extern from "dlpack.h":
+    ctypedef struct DLDevice "aclnn_bw_dl_device":
+        int32_t device_type
+        int32_t device_id
+    ctypedef struct DLDataType "aclnn_bw_dl_dtype":
+        uint8_t code
+        uint8_t bits
+        uint16_t lanes
+    ctypedef struct DLTensor "aclnn_bw_dl_tensor":
+        void* data
+        DLDevice device
+        int32_t ndim
+        DLDataType dtype
+        int64_t* shape
+        int64_t* strides
+        uint64_t byte_offset
+    ctypedef struct DLManaged "aclnn_bw_dl_managed":
+        DLTensor tensor
+        void (*deleter)(DLManaged*)
+    ctypedef struct DLVersion:
+        uint32_t major
+    ctypedef struct DLVersioned "aclnn_bw_dl_versioned":
+        DLVersion version
+        void (*deleter)(DLVersioned*)
+        uint64_t flags
+        DLTensor tensor
+
+cdef extern from *:
+    """
+    #ifdef _OPENMP
+    #define ACLNN_BW_OPENMP 1
+    #else
+    #define ACLNN_BW_OPENMP 0
+    #endif
+    #if defined(__clang__)
+    #define ACLNN_BW_COMPILER "clang " __clang_version__
+    #elif defined(__GNUC__)
+    #define ACLNN_BW_COMPILER "gcc " __VERSION__
+    #else
+    #define ACLNN_BW_COMPILER "unknown"
+    #endif
+    """
+    int HAS_OPENMP "ACLNN_BW_OPENMP"
+    const char* COMPILER "ACLNN_BW_COMPILER"
+
+cdef enum:
+    SMALL_WORKSPACE = 4096      # bytes that a one-call function takes from its own stack
+    DL_CPU = 1
+    DL_READ_ONLY = 1
+
+cdef int BF16_NUMBER = numpy.dtype(ml_dtypes.bfloat16).num     # given out at run time, not a constant of NumPy's
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+cdef KernelTable kernels
+cdef int chosen_isa = ISA_NONE
+cdef int32_t process_product = ASCEND910B
+cdef int32_t process_layout = LAYOUT_BITMASK
+cdef int32_t process_threads = 1
+cdef int32_t available_cores = 1
+cdef bint in_forked_child = False
+
+# None, or product | mask layout << 8; None, or a thread count. Set through products.soc and threads.num_threads.
+soc_setting = contextvars.ContextVar("aclnn_bw.soc", default=None)
+threads_setting = contextvars.ContextVar("aclnn_bw.num_threads", default=None)
+cdef object soc_variable = soc_setting
+cdef object threads_variable = threads_setting
+
+
+cdef int64_t context_value(object variable, int64_t otherwise) except? -1:
+    cdef PyObject* found = NULL
+    cdef int64_t value = otherwise
+    PyContextVar_Get(variable, NULL, &found)
+    if <object>found is not None:
+        value = PyLong_AsLongLong(<object>found)
+    Py_XDECREF(found)
+    return value
+
+
+cdef int current_context(Context* context, int face) except -1:
+    cdef int64_t setting = context_value(soc_variable, process_product | process_layout << 8)
+    context.kernels = &kernels
+    context.face = face
+    context.product = HOST if face == ONE_CALL else setting & 0xff
+    context.mask_layout = setting >> 8
+    context.threads = <int32_t>context_value(threads_variable, process_threads) if HAS_OPENMP else 1
+    context.cores = available_cores
+    if in_forked_child:
+        context.threads = 1
+    return 0
+
+
+def set_process_product(int product, int mask_layout):
+    """Set the product and the mask layout that hold where no `soc` context does."""
+    global process_product, process_layout
+    process_product = product
+    process_layout = mask_layout
+
+
+def current_product():
+    """Return (product, mask layout) as the calling context has them."""
+    cdef Context context
+    current_context(&context, TWO_PHASE)
+    return context.product, context.mask_layout
+
+
+def set_process_threads(int threads, int cores):
+    """Set the thread count that holds where no `num_threads` context does, and the cores it is judged by."""
+    global process_threads, available_cores
+    process_threads = threads
+    available_cores = cores
+
+
+def current_threads():
+    """Return the thread count as the calling context has it."""
+    return context_value(threads_variable, process_threads)
+
+
+def enter_forked_child():
+    """Run every plan serially from now on: a child cannot use the OpenMP pool that it inherits."""
+    global in_forked_child
+    in_forked_child = True
+
+
+def takes_dtype(int op, int product, int dtype):
+    """Tell whether an operator takes a dtype on a product."""
+    return core_takes_dtype(op, product, dtype)
+
+
+ISA_NAMES = {"baseline": ISA_BASELINE, "v2": ISA_V2, "v3": ISA_V3, "v4": ISA_V4}
+
+
+def choose_isa():
+    """Load the kernels of the best instruction set that the CPU has and ACLNN_BW_ISA allows."""
+    global chosen_isa
+    cap = os.environ.get("ACLNN_BW_ISA", "")
+    chosen_isa = best_isa()
+    if chosen_isa == ISA_NONE:
+        raise ImportError("aclnn_bw needs a CPU with the x86-64-v2 instructions (SSE4.2, POPCNT); this one lacks them")
+    if cap in ("v2", "v3", "v4"):
+        if chosen_isa != ISA_BASELINE:
+            chosen_isa = min(chosen_isa, <int>ISA_NAMES[cap])
+    elif cap:
+        warnings.warn(f"ACLNN_BW_ISA={cap!r} is ignored: must be v2, v3 or v4", RuntimeWarning, stacklevel=2)
+    load_kernels(chosen_isa, &kernels)
+
+
+choose_isa()
+
+
+def build_info():
+    """Return what is fixed by the build and the CPU."""
+    names = {number: name for name, number in ISA_NAMES.items()}
+    return {
+        "isa": names[chosen_isa],
+        "isa_available": [name for name, number in ISA_NAMES.items() if has_isa(number)],
+        "openmp": bool(HAS_OPENMP),
+        "compiler": COMPILER.decode(),
+    }
+
+
+# --- messages -------------------------------------------------------------------------------------------------------
+
+cdef object error_of(int status):
+    """The exception for a status whose message the core has left."""
+    message = (<bytes>recent_message()).decode("utf-8", "replace")
+    if status == ERR_CREATE_EXECUTOR:
+        return MemoryError(message)
+    return AclnnError(status, message)
+
+
+def refusal(int status, str message):
+    """Make the exception of a refusal found above the core, and leave its message for aclGetRecentErrMsg."""
+    encoded = message.encode()
+    refuse(status, "%s", <const char*>encoded)
+    return AclnnError(status, message)
+
+
+def aclGetRecentErrMsg():
+    """Return the calling thread's last error message and forget it; None if there is none.
+
+    >>> import aclnn_bw
+    >>> aclnn_bw.aclDestroyAclOpExecutor(None)
+    Traceback (most recent call last):
+    ...
+    aclnn_bw.status.AclnnError: executor = None: must not be null
+    >>> aclnn_bw.aclGetRecentErrMsg()
+    'executor = None: must not be null'
+    >>> aclnn_bw.aclGetRecentErrMsg() is None
+    True
+    """
+    cdef bytes message = recent_message()
+    forget_message()
+    return message.decode("utf-8", "replace") if message else None
+
+
+# --- integers -------------------------------------------------------------------------------------------------------
+
+cdef int64_t read_int(object value, str name) except? -1:
+    """A Python int (or IntEnum member) or a NumPy integer."""
+    if not PyLong_CheckExact(value):
+        if isinstance(value, bool) or not isinstance(value, (int, numpy.integer)):
+            raise TypeError(f"{name} = {value!r}: must be an int, not {type(value).__name__}")
+        value = int(value)
+    try:
+        return PyLong_AsLongLong(value)
+    except OverflowError:
+        raise OverflowError(f"{name} = {value}: must fit a 64-bit integer") from None
+
+
+cdef bint read_bool(object value, str name) except -1:
+    """A bool, or 0 or 1."""
+    if value is True:
+        return True
+    if value is False:
+        return False
+    if isinstance(value, (numpy.bool_, int, numpy.integer)) and value in (0, 1):
+        return bool(value)
+    raise TypeError(f"{name} = {value!r}: must be a bool, not {type(value).__name__}")
+
+
+@cython.final
+cdef class aclIntArray:
+    """An array of 64-bit ints, made by aclCreateIntArray."""
+
+    cdef tuple values
+    cdef bint alive
+
+    def __cinit__(self):
+        self.values = ()
+        self.alive = False
+
+    def __init__(self):
+        raise TypeError("aclIntArray is made by aclCreateIntArray")
+
+    def __len__(self):
+        return len(self.values)
+
+    def __repr__(self):
+        return f"<aclIntArray {list(self.values)}{'' if self.alive else ', destroyed'}>"
+
+
+cdef tuple sequence_of(object values, str name):
+    """Any sequence of ints as a tuple; what merely looks like one (text, bytes, a mapping) is refused."""
+    if isinstance(values, numpy.ndarray) and values.ndim == 1:
+        return tuple(values.tolist())
+    if (isinstance(values, (str, bytes, bytearray, memoryview, dict, numpy.ndarray, numpy.generic))
+            or not PySequence_Check(values)):
+        raise TypeError(f"{name} = {values!r}: must be a sequence of ints, not {type(values).__name__}")
+    return tuple(values)
+
+
+cdef int read_ints(object values, str name, IntArray* array, bint scalar_allowed=False) except -1:
+    """An aclIntArray or a sequence of ints; a bare int only where a one-call function allows it."""
+    cdef Py_ssize_t i
+    array.scalar = False
+    if type(values) is aclIntArray:
+        if not (<aclIntArray>values).alive:
+            raise refusal(ERR_INVALID, f"{name}: is a destroyed aclIntArray")
+        values = (<aclIntArray>values).values
+    elif scalar_allowed and isinstance(values, (int, numpy.integer)):
+        array.scalar = True
+        array.size = 1
+        array.values[0] = read_int(values, name)
+        return 0
+    elif type(values) is not tuple and type(values) is not list:
+        values = sequence_of(values, name)
+    array.size = len(values)
+    for i in range(array.size):
+        # All are converted, so that the first bad one is named; those beyond MAX_INTS are refused by their number.
+        if type(values) is list:
+            item = (<list>values)[i]
+        else:
+            item = (<tuple>values)[i]
+        if PyLong_CheckExact(item) and i < MAX_INTS:
+            array.values[i] = read_int(item, name)
+        elif i < MAX_INTS:
+            array.values[i] = read_int(item, f"{name}[{i}]")
+        else:
+            read_int(item, f"{name}[{i}]")
+    return 0
+
+
+def aclCreateIntArray(value, size=None):
+    """Make an aclIntArray of the first `size` of a sequence of ints (default: of all).
+
+    >>> import aclnn_bw
+    >>> aclnn_bw.aclCreateIntArray([3, 3], 2)
+    <aclIntArray [3, 3]>
+    """
+    cdef aclIntArray array
+    cdef tuple values
+    cdef int64_t count
+    if value is None and size == 0:
+        values = ()
+    elif value is None:
+        raise refusal(ERR_NULLPTR, "value = None: must not be null")
+    else:
+        values = sequence_of(value, "value") if type(value) is not aclIntArray else (<aclIntArray>value).values
+    values = tuple([read_int(item, f"value[{i}]") for i, item in enumerate(values)])
+    count = len(values) if size is None else read_int(size, "size")
+    if not 0 <= count <= len(values):
+        raise refusal(ERR_INVALID, f"size = {count}: must be in [0, {len(values)}], the length of value")
+    array = aclIntArray.__new__(aclIntArray)
+    array.values = values[:count]
+    array.alive = True
+    return array
+
+
+def aclDestroyIntArray(array):
+    """Make an aclIntArray unusable for new calls; None is fine. Executors made before keep what they need."""
+    if array is None:
+        return
+    if type(array) is not aclIntArray:
+        raise TypeError(f"array = {array!r}: must be an aclIntArray, not {type(array).__name__}")
+    (<aclIntArray>array).alive = False
+
+
+# --- tensors --------------------------------------------------------------------------------------------------------
+
+@cython.final
+cdef class aclTensor:
+    """A view over memory: dims, strides, offset, storage, dtype and format. Made by aclCreateTensor."""
+
+    cdef Tensor tensor
+    cdef object owner       # keeps the memory; None while unbound
+    cdef bint alive
+
+    def __init__(self):
+        raise TypeError("aclTensor is made by aclCreateTensor")
+
+    def __repr__(self):
+        cdef Tensor* t = &self.tensor
+        shape = tuple([t.dims[i] for i in range(t.rank)])
+        strides = tuple([t.strides[i] for i in range(t.rank)])
+        state = "" if self.alive else ", destroyed"
+        state += ", unbound" if self.alive and t.data == NULL else ""
+        return (f"<aclTensor {aclDataType(t.dtype).name} {aclFormat(t.format).name} shape={shape} strides={strides} "
+                f"offset={t.offset} storage={t.storage}{state}>")
+
+
+cdef int dtype_of_number(int number, char kind, int64_t size) noexcept:
+    """NumPy's type number (or kind and size) as an aclDataType."""
+    if number == cnp.NPY_FLOAT:
+        return DT_FLOAT
+    if number == cnp.NPY_DOUBLE:
+        return DT_DOUBLE
+    if number == cnp.NPY_FLOAT16:
+        return DT_FLOAT16
+    if number == BF16_NUMBER:
+        return DT_BF16
+    if kind == c'f' and size == 8:
+        return DT_DOUBLE        # long double where it is no longer than double
+    if number == cnp.NPY_CFLOAT:
+        return DT_COMPLEX64
+    if number == cnp.NPY_CDOUBLE:
+        return DT_COMPLEX128
+    if kind == c'b':
+        return DT_BOOL
+    if kind == c'i':
+        return DT_INT8 if size == 1 else DT_INT16 if size == 2 else DT_INT32 if size == 4 else DT_INT64
+    if kind == c'u':
+        return DT_UINT8 if size == 1 else DT_UINT16 if size == 2 else DT_UINT32 if size == 4 else DT_UINT64
+    return DT_UNDEFINED
+
+
+cdef int format_of_rank(int64_t rank) noexcept:
+    """The format of a bare array."""
+    return FORMAT_NCL if rank == 3 else FORMAT_NCHW if rank == 4 else FORMAT_ND
+
+
+cdef void place(Tensor* tensor, char* first) noexcept:
+    """Give a view with dims and strides the smallest storage that holds it; `first` is its first element."""
+    cdef int64_t low = 0
+    cdef int64_t high = 0
+    cdef int64_t item = item_size(tensor.dtype)
+    tensor.offset = 0
+    tensor.storage = 0
+    tensor.data = first
+    if tensor.rank <= MAX_RANK and tensor_size(tensor) != 0 and tensor_bounds(tensor, &low, &high):
+        tensor.offset = -low
+        tensor.storage = high - low + 1
+        tensor.data = first + low * item
+
+
+cdef int read_array(cnp.ndarray array, Tensor* tensor) except -1:
+    """The descriptor of a NumPy array. NumPy vouches for its bounds."""
+    cdef int64_t item = cnp.PyArray_ITEMSIZE(array)
+    cdef int i
+    cdef char kind = (<cnp.dtype>cnp.PyArray_DESCR(array)).kind
+    tensor.rank = cnp.PyArray_NDIM(array)
+    tensor.dtype = dtype_of_number(cnp.PyArray_TYPE(array), kind, item)
+    tensor.format = format_of_rank(tensor.rank)
+    tensor.flags = WRITABLE if cnp.PyArray_ISWRITEABLE(array) else 0
+    if not cnp.PyArray_ISNOTSWAPPED(array):
+        tensor.flags |= SWAPPED
+    if not cnp.PyArray_ISALIGNED(array):
+        tensor.flags |= MISALIGNED
+    for i in range(min(tensor.rank, MAX_RANK)):
+        tensor.dims[i] = cnp.PyArray_DIM(array, i)
+        tensor.strides[i] = 0
+        if item > 0:
+            tensor.strides[i] = cnp.PyArray_STRIDE(array, i) // item
+            if tensor.dims[i] > 1 and cnp.PyArray_STRIDE(array, i) % item != 0:
+                tensor.flags |= BROKEN_STRIDE
+    place(tensor, <char*>cnp.PyArray_DATA(array))
+    return 0
+
+
+@cython.final
+cdef class DLPackOwner:
+    """A consumed DLPack capsule: calls the producer's deleter when the last user is gone."""
+
+    cdef DLManaged* managed
+    cdef DLVersioned* versioned
+
+    def __dealloc__(self):
+        if self.managed != NULL and self.managed.deleter != NULL:
+            self.managed.deleter(self.managed)
+        if self.versioned != NULL and self.versioned.deleter != NULL:
+            self.versioned.deleter(self.versioned)
+
+
+cdef object read_dlpack(object exporter, str name, Tensor* tensor):
+    """The descriptor of a DLPack exporter on the CPU; returns what keeps its memory."""
+    cdef DLPackOwner owner
+    cdef DLTensor* view
+    cdef int i
+    device = exporter.__dlpack_device__() if hasattr(exporter, "__dlpack_device__") else (DL_CPU, 0)
+    if int(device[0]) != DL_CPU:
+        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {int(device[0])}: must be on the CPU (1)")
+    try:
+        capsule = exporter.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        capsule = exporter.__dlpack__()
+    owner = DLPackOwner.__new__(DLPackOwner)
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        owner.versioned = <DLVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        PyCapsule_SetName(capsule, "used_dltensor_versioned")
+        if owner.versioned.version.major != 1:
+            raise refusal(ERR_INVALID, f"{name}: has DLPack version {owner.versioned.version.major}: must be 0 or 1")
+        view = &owner.versioned.tensor
+        tensor.flags = 0 if owner.versioned.flags & DL_READ_ONLY else WRITABLE
+    elif PyCapsule_IsValid(capsule, "dltensor"):
+        owner.managed = <DLManaged*>PyCapsule_GetPointer(capsule, "dltensor")
+        PyCapsule_SetName(capsule, "used_dltensor")
+        view = &owner.managed.tensor
+        tensor.flags = WRITABLE
+    else:
+        raise TypeError(f"{name}: __dlpack__ returned {capsule!r}, which is no DLPack capsule")
+    if view.device.device_type != DL_CPU:
+        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {view.device.device_type}: must be on the CPU (1)")
+    tensor.rank = view.ndim
+    tensor.format = format_of_rank(view.ndim)
+    tensor.dtype = DT_UNDEFINED
+    if view.dtype.lanes == 1:
+        if view.dtype.code == 4 and view.dtype.bits == 16:
+            tensor.dtype = DT_BF16
+        elif view.dtype.code == 2:
+            tensor.dtype = (DT_FLOAT16 if view.dtype.bits == 16 else DT_FLOAT if view.dtype.bits == 32
+                            else DT_DOUBLE if view.dtype.bits == 64 else DT_UNDEFINED)
+        elif view.dtype.code == 5:
+            tensor.dtype = (DT_COMPLEX64 if view.dtype.bits == 64 else DT_COMPLEX128 if view.dtype.bits == 128
+                            else DT_UNDEFINED)
+        elif view.dtype.code == 6:
+            tensor.dtype = DT_BOOL
+        elif view.dtype.code in (0, 1) and view.dtype.bits in (8, 16, 32, 64):
+            tensor.dtype = dtype_of_number(-1, c'u' if view.dtype.code == 1 else c'i', view.dtype.bits // 8)
+    if view.ndim < 0:
+        raise refusal(ERR_INVALID, f"{name}: its DLPack capsule has rank {view.ndim}")
+    if view.ndim <= MAX_RANK:
+        for i in range(view.ndim):
+            if view.shape[i] < 0:
+                raise refusal(ERR_INVALID, f"{name}: its DLPack capsule has the negative size {view.shape[i]}")
+            tensor.dims[i] = view.shape[i]
+            tensor.strides[i] = view.strides[i] if view.strides != NULL else 0
+        if view.strides == NULL:
+            if tensor_size(tensor) < 0:
+                raise refusal(ERR_INVALID, f"{name}: its DLPack capsule has more elements than a 64-bit integer counts")
+            make_row_major(tensor)
+    place(tensor, <char*>view.data + view.byte_offset)
+    if item_size(tensor.dtype) > 0 and <uintptr_t>tensor.data % alignment_of(tensor.dtype) != 0:
+        tensor.flags |= MISALIGNED
+    return owner
+
+
+cdef uintptr_t alignment_of(int dtype) noexcept:
+    """What NumPy's ALIGNED flag asks for."""
+    if dtype in (DT_COMPLEX64, DT_COMPLEX128):
+        return <uintptr_t>(item_size(dtype) // 2)
+    return <uintptr_t>item_size(dtype)
+
+
+cdef object read_tensor(object value, str name, Tensor* tensor):
+    """Fill the descriptor of any tensor argument but None; returns what keeps its memory alive."""
+    if type(value) is cnp.ndarray:
+        read_array(value, tensor)
+        return value
+    if type(value) is aclTensor:
+        if not (<aclTensor>value).alive:
+            raise refusal(ERR_INVALID, f"{name}: is a destroyed aclTensor")
+        tensor[0] = (<aclTensor>value).tensor
+        return (<aclTensor>value).owner
+    if isinstance(value, cnp.ndarray):
+        read_array(value, tensor)
+        return value
+    if not isinstance(value, (list, tuple, int, float, complex, numpy.generic)):
+        if hasattr(value, "__dlpack__"):
+            return read_dlpack(value, name, tensor)
+        if hasattr(value, "__array_interface__"):
+            array = numpy.asarray(value)
+            read_array(array, tensor)
+            return array
+    raise TypeError(f"{name}: must be an aclTensor, a NumPy array or another array on the CPU, "
+                    f"not {type(value).__name__}")
+
+
+cdef class Memory:
+    """A contiguous block of bytes that a caller lends: any buffer, array or DLPack exporter."""
+
+    cdef Py_buffer view
+    cdef object owner
+    cdef char* data
+    cdef int64_t size
+    cdef bint writable
+    cdef bint has_view
+
+    def __dealloc__(self):
+        if self.has_view:
+            PyBuffer_Release(&self.view)
+
+
+cdef Memory read_memory(object value, str name):
+    """Borrow a block of bytes; it stays exported until the Memory is gone."""
+    cdef Memory memory = Memory.__new__(Memory)
+    cdef Tensor tensor
+    if isinstance(value, cnp.ndarray):
+        if not (cnp.PyArray_IS_C_CONTIGUOUS(value) or cnp.PyArray_IS_F_CONTIGUOUS(value)):
+            raise refusal(ERR_INVALID, f"{name}: must be contiguous memory")
+        memory.owner = value
+        memory.data = <char*>cnp.PyArray_DATA(value)
+        memory.size = cnp.PyArray_NBYTES(value)
+        memory.writable = cnp.PyArray_ISWRITEABLE(value)
+    elif PyObject_CheckBuffer(value):
+        try:
+            PyObject_GetBuffer(value, &memory.view, PyBUF_WRITABLE)
+            memory.writable = True
+        except BufferError:
+            try:
+                PyObject_GetBuffer(value, &memory.view, PyBUF_SIMPLE)
+            except BufferError as error:
+                raise refusal(ERR_INVALID, f"{name}: must be contiguous memory ({error})") from None
+        memory.has_view = True
+        memory.data = <char*>memory.view.buf
+        memory.size = memory.view.len
+    elif hasattr(value, "__dlpack__"):
+        memory.owner = read_dlpack(value, name, &tensor)
+        if tensor.rank > MAX_RANK or tensor.storage != tensor_size(&tensor):
+            raise refusal(ERR_INVALID, f"{name}: must be contiguous memory")
+        memory.data = tensor.data
+        memory.size = tensor.storage * item_size(tensor.dtype)
+        memory.writable = tensor.flags & WRITABLE != 0
+    else:
+        raise TypeError(f"{name}: must be a buffer, not {type(value).__name__}")
+    return memory
+
+
+def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND, storageDims=None, tensorData=None):
+    """Describe a view of memory, as the C call does.
+
+    viewDims are the sizes of the view, strides (None: row-major) and offset its layout in elements within a storage of
+    prod(storageDims) elements (None: viewDims). tensorData is any contiguous buffer of at least that many elements; a
+    read-only one serves as an input. Without it the tensor is unbound: phase 1 takes it, phase 2 refuses it where data
+    is needed.
+
+    >>> import numpy as np, aclnn_bw
+    >>> aclnn_bw.aclCreateTensor([2, 3], aclnn_bw.ACL_FLOAT, [1, 2], 0, aclnn_bw.ACL_FORMAT_ND, [6],
+    ...                          np.zeros(6, np.float32))
+    <aclTensor ACL_FLOAT ACL_FORMAT_ND shape=(2, 3) strides=(1, 2) offset=0 storage=6>
+    """
+    cdef aclTensor result = aclTensor.__new__(aclTensor)
+    cdef Tensor* tensor = &result.tensor
+    cdef IntArray view, steps, storage
+    cdef Memory memory
+    cdef int64_t number, i, item, needed = 0
+    if viewDims is None:
+        raise refusal(ERR_NULLPTR, "viewDims = None: must not be null")
+    read_ints(viewDims, "viewDims", &view)
+    number = read_int(dataType, "dataType")
+    if strides is not None:
+        read_ints(strides, "strides", &steps)
+    tensor.offset = read_int(offset, "offset")
+    i = read_int(format, "format")
+    if storageDims is not None:
+        storage_values = sequence_of(storageDims, "storageDims") if type(storageDims) is not aclIntArray else (
+            (<aclIntArray>storageDims).values)
+        read_ints(storageDims, "storageDims", &storage)
+    try:
+        result.tensor.dtype = aclDataType(number)
+        result.tensor.format = aclFormat(i)
+    except ValueError as error:
+        raise refusal(ERR_INVALID, f"dataType = {number}, format = {i}: {error}") from None
+    item = item_size(tensor.dtype)
+    if item == 0:
+        raise refusal(ERR_INVALID, f"dataType = {aclDataType(number).name}: must be a dtype with a size")
+    if view.size > MAX_RANK:
+        raise refusal(ERR_INVALID, f"len(viewDims) = {view.size}: must be at most {<int>MAX_RANK}")
+    if strides is not None and steps.size != view.size:
+        raise refusal(ERR_INVALID, f"len(strides) = {steps.size}: must be len(viewDims) = {view.size}")
+    tensor.rank = <int32_t>view.size
+    for i in range(view.size):
+        if view.values[i] < 0:
+            raise refusal(ERR_INVALID, f"viewDims[{i}] = {view.values[i]}: must be >= 0")
+        tensor.dims[i] = view.values[i]
+        if strides is not None:
+            tensor.strides[i] = steps.values[i]
+    if tensor_size(tensor) < 0:
+        raise refusal(ERR_INVALID, f"viewDims = {list(viewDims)}: has more elements than a 64-bit integer counts")
+    if strides is None:
+        make_row_major(tensor)
+    tensor.storage = tensor_size(tensor)
+    if storageDims is not None:
+        tensor.storage = 1
+        for i, size in enumerate(storage_values):
+            if size < 0:
+                raise refusal(ERR_INVALID, f"storageDims[{i}] = {size}: must be >= 0")
+        if 0 in storage_values:
+            tensor.storage = 0
+        for size in storage_values:
+            if mul_overflows(tensor.storage, size, &tensor.storage):
+                raise refusal(ERR_INVALID, f"storageDims = {list(storage_values)}: has more elements than a 64-bit "
+                              "integer counts")
+    if mul_overflows(tensor.storage, item, &needed):
+        raise refusal(ERR_INVALID, f"storageDims: {tensor.storage} elements have more bytes than a 64-bit integer counts")
+    if tensorData is not None:
+        memory = read_memory(tensorData, "tensorData")
+        if memory.size < needed:
+            raise refusal(ERR_INVALID, f"tensorData: has {memory.size} bytes: must have at least the {needed} of its storage")
+        tensor.data = memory.data
+        tensor.flags = WRITABLE if memory.writable else 0
+        if <uintptr_t>memory.data % alignment_of(tensor.dtype) != 0:
+            tensor.flags |= MISALIGNED
+        result.owner = memory
+    result.alive = True
+    return result
+
+
+def aclDestroyTensor(tensor):
+    """Make an aclTensor unusable for new calls; None is fine. Executors made before keep what they need."""
+    if tensor is None:
+        return
+    if type(tensor) is not aclTensor:
+        raise TypeError(f"tensor = {tensor!r}: must be an aclTensor, not {type(tensor).__name__}")
+    (<aclTensor>tensor).alive = False
+    (<aclTensor>tensor).owner = None
+
+
+# --- executors ------------------------------------------------------------------------------------------------------
+
+@cython.final
+@cython.freelist(16)
+cdef class aclOpExecutor:
+    """What phase 1 leaves for phase 2: the plan and the tensors. It runs once unless it is made repeatable."""
+
+    cdef Executor* executor
+    cdef tuple handles      # the tensor arguments as the caller gave them
+    cdef tuple owners       # what keeps their memory alive; None once it is not needed any more
+    cdef bint destroyed
+
+    def __init__(self):
+        raise TypeError("aclOpExecutor is made by a GetWorkspaceSize call")
+
+    def __dealloc__(self):
+        delete_executor(self.executor)
+
+    def __repr__(self):
+        state = ("destroyed" if self.destroyed else "spent" if self.executor.spent
+                 else "repeatable" if self.executor.repeatable else "ready")
+        return (f"<aclOpExecutor {OPERATOR_NAMES[self.executor.op]} {state}, {self.executor.threads} threads, "
+                f"workspace {self.executor.workspace_size} bytes>")
+
+
+OPERATOR_NAMES = {AVG_POOL2D_BACKWARD: "AvgPool2dBackward"}
+
+
+cdef object phase_1_result(Executor* executor, tuple handles, tuple owners):
+    """(workspaceSize, executor) of a C executor that is now Python's."""
+    cdef aclOpExecutor result = aclOpExecutor.__new__(aclOpExecutor)
+    result.executor = executor
+    result.handles = handles
+    result.owners = owners
+    return executor.workspace_size, result
+
+
+cdef void run_ranges(Run* run) noexcept nogil:
+    """Every range of a plan: on a team of threads, or here and now."""
+    cdef int64_t i
+    cdef int64_t ranges = run.executor.ranges
+    # A region of one thread costs more than a tiny kernel; the pool of a forked child's parent is not the child's.
+    if ranges <= 1 or in_forked_child:
+        for i in range(ranges):
+            run_range(run, i)
+    else:
+        for i in prange(ranges, schedule="static", chunksize=1, num_threads=run.executor.threads):
+            run_range(run, i)
+
+
+cdef aclOpExecutor usable_executor(object value, int null_status):
+    """The executor argument of a call; raises for null, for what is none, and for a destroyed one."""
+    if value is None:
+        raise refusal(null_status, "executor = None: must not be null")
+    if type(value) is not aclOpExecutor:
+        raise refusal(ERR_INNER, f"executor = {value!r}: must be an executor that phase 1 returned")
+    if (<aclOpExecutor>value).destroyed:
+        raise refusal(ERR_INNER, "executor: has been destroyed")
+    return value
+
+
+@cython.final
+cdef class Job:
+    """One accepted run on a stream's queue; it holds all that the run needs until it is done."""
+
+    cdef Run run
+    cdef aclOpExecutor executor
+    cdef tuple owners
+    cdef Memory workspace
+
+    def execute(self):
+        """Run; called once, on the stream's thread."""
+        cdef int status
+        with nogil:
+            run_ranges(&self.run)
+            status = finish(&self.run)
+        self.owners = None
+        self.workspace = None
+        if status != SUCCESS:
+            raise error_of(status)
+
+
+cdef object run_phase_2(int op, object workspace, object workspaceSize, object executor, object stream):
+    """Phase 2 of any operator."""
+    cdef aclOpExecutor handle
+    cdef Memory memory = None
+    cdef Run run
+    cdef Job job
+    cdef char* data = NULL
+    cdef int64_t size
+    cdef int64_t queue = 0
+    cdef int status
+    cdef tuple owners
+    if workspace is not None:
+        memory = read_memory(workspace, "workspace")
+        data = memory.data
+    size = read_int(workspaceSize, "workspaceSize")
+    if stream is not None and not hasattr(stream, "_submit"):
+        raise TypeError(f"stream = {stream!r}: must be an aclrtStream or None, not {type(stream).__name__}")
+    handle = usable_executor(executor, ERR_NULLPTR)
+    if size < 0:
+        raise refusal(ERR_INVALID, f"workspaceSize = {size}: must be >= 0")
+    if memory is not None and size > 0 and not handle.executor.spent:
+        if not memory.writable:
+            raise refusal(ERR_INVALID, "workspace is read-only: must be writable")
+        if memory.size < size:
+            raise refusal(ERR_INVALID, f"workspace: has {memory.size} bytes: must have at least workspaceSize = {size}")
+    owners = handle.owners
+    if stream is None:
+        status = accept(handle.executor, op, data, size, 0, &run)
+        if status != SUCCESS:
+            raise error_of(status)
+        with nogil:
+            run_ranges(&run)
+            status = finish(&run)
+        if not handle.executor.repeatable:
+            handle.owners = handle.handles = None
+        if status != SUCCESS:
+            raise error_of(status)
+        return
+    job = Job.__new__(Job)
+    queue = stream._number
+    status = accept(handle.executor, op, data, size, queue, &job.run)
+    if status != SUCCESS:
+        raise error_of(status)
+    job.executor = handle
+    job.owners = owners
+    job.workspace = memory
+    try:
+        stream._submit(job)
+    except BaseException:
+        retract(&job.run)
+        raise
+    if not handle.executor.repeatable:
+        handle.owners = handle.handles = None
+
+
+def aclSetAclOpExecutorRepeatable(executor):
+    """Let an executor run any number of times, until aclDestroyAclOpExecutor. To be called before its first run."""
+    cdef aclOpExecutor handle = usable_executor(executor, ERR_INNER_NULLPTR)
+    cdef int status = make_repeatable(handle.executor)
+    if status != SUCCESS:
+        raise error_of(status)
+
+
+def aclDestroyAclOpExecutor(executor):
+    """End an executor. Runs that are already queued still run; nothing else accepts it any more."""
+    cdef aclOpExecutor handle = usable_executor(executor, ERR_INNER_NULLPTR)
+    handle.destroyed = True
+    handle.owners = handle.handles = None
+
+
+cdef object set_address(object executor, object index, object tensor, object data, int role_written):
+    """Re-point tensor `index` among the inputs (0), the outputs (1) or all (-1)."""
+    cdef aclOpExecutor handle
+    cdef int64_t i, count, position
+    cdef Context context
+    cdef Tensor given
+    cdef Tensor* known
+    cdef Memory memory
+    cdef int status, axis
+    cdef bint same
+    cdef list owners
+    i = read_int(index, "index")
+    handle = usable_executor(executor, ERR_INNER_NULLPTR)
+    if handle.executor.spent:
+        raise refusal(ERR_INNER, "executor: is spent")
+    if not handle.executor.repeatable:
+        raise refusal(ERR_INNER, "executor: is not repeatable; call aclSetAclOpExecutorRepeatable first")
+    count = 0
+    position = -1
+    for axis in range(handle.executor.tensors):
+        if role_written == -1 or (handle.executor.roles[axis] == ROLE_WRITTEN) == role_written:
+            if count == i:
+                position = axis
+            count += 1
+    if position < 0:
+        raise refusal(ERR_INVALID, f"index = {i}: must be in [0, {count})")
+    if tensor is not None and tensor is not handle.handles[position]:
+        raise refusal(ERR_INVALID, "tensor: must be the one that phase 1 was given at this index, or None")
+    if data is None:
+        raise refusal(ERR_NULLPTR, "data = None: must not be null")
+    current_context(&context, TWO_PHASE)
+    known = &handle.executor.tensor[position]
+    same = False
+    if type(data) is not aclTensor and (isinstance(data, cnp.ndarray) or hasattr(data, "__dlpack__")):
+        owner = read_tensor(data, "data", &given)
+        same = given.rank == known.rank and given.dtype == known.dtype
+        for axis in range(known.rank):
+            same = same and given.dims[axis] == known.dims[axis] and (
+                given.strides[axis] == known.strides[axis] or given.dims[axis] == 1)
+    if same:
+        # An array with the very view: only its address and flags are new.
+        given.data += (given.offset - known.offset) * item_size(known.dtype)
+        given.storage += known.offset - given.offset
+        given.offset = known.offset
+        given.format = known.format
+        for axis in range(known.rank):
+            given.strides[axis] = known.strides[axis]
+    else:
+        memory = read_memory(data, "data")
+        owner = memory
+        given = known[0]
+        if memory.size < given.storage * item_size(given.dtype):
+            raise refusal(ERR_INVALID, f"data: has {memory.size} bytes: must be an array with the tensor's shape, strides "
+                          f"and dtype, or a buffer of at least the {given.storage * item_size(given.dtype)} bytes of its "
+                          "storage")
+        given.data = memory.data
+        given.flags = WRITABLE if memory.writable else 0
+        if <uintptr_t>memory.data % alignment_of(given.dtype) != 0:
+            given.flags |= MISALIGNED
+    status = rebind(handle.executor, &context, position, &given)
+    if status != SUCCESS:
+        raise error_of(status)
+    owners = list(handle.owners)
+    owners[position] = owner
+    handle.owners = tuple(owners)
+
+
+def aclSetInputTensorAddr(executor, index, tensor, data):
+    """Re-point the `index`-th tensor input of a repeatable executor, counted from 0 in argument order.
+
+    `tensor` is the one given to phase 1, or None. `data` is a buffer that becomes the storage (dims, strides, offset and
+    dtype stay), or an array with the view's shape, strides and dtype. Everything that depends on memory is checked again; a
+    refusal changes nothing. Runs that are already queued keep the old address.
+    """
+    set_address(executor, index, tensor, data, 0)
+
+
+def aclSetOutputTensorAddr(executor, index, tensor, data):
+    """Re-point the `index`-th tensor output of a repeatable executor; otherwise as aclSetInputTensorAddr."""
+    set_address(executor, index, tensor, data, 1)
+
+
+def aclSetTensorAddr(executor, index, tensor, data):
+    """Re-point a tensor of a repeatable executor; `index` counts all tensor arguments."""
+    set_address(executor, index, tensor, data, -1)
+
+
+# --- one-call functions ---------------------------------------------------------------------------------------------
+
+cdef char* spare_scratch = NULL     # kept between calls: fresh pages cost more than most kernels
+cdef int64_t spare_size = 0
+
+
+cdef int run_at_once(Executor* executor) except -1:
+    """Run a fresh executor with scratch of our own, then delete it."""
+    global spare_scratch, spare_size
+    cdef char[SMALL_WORKSPACE] small
+    cdef char* scratch = small
+    cdef int64_t size = executor.workspace_size
+    cdef Run run
+    cdef int status
+    if size > SMALL_WORKSPACE:
+        # Taken and given back under the GIL, so that each call has it alone; a second caller makes its own.
+        scratch = spare_scratch
+        spare_scratch = NULL
+        if scratch == NULL or spare_size < size:
+            PyMem_RawFree(scratch)
+            scratch = <char*>PyMem_RawMalloc(<size_t>size)
+            if scratch == NULL:
+                delete_executor(executor)
+                raise MemoryError(f"no memory for {size} bytes of scratch")
+            spare_size = size
+    if executor.ranges <= 1:
+        with nogil:
+            status = execute(executor, executor.op, scratch, size)
+    else:
+        status = accept(executor, executor.op, scratch, size, 0, &run)
+        if status == SUCCESS:
+            with nogil:
+                run_ranges(&run)
+                status = finish(&run)
+    if size > SMALL_WORKSPACE:
+        PyMem_RawFree(spare_scratch)
+        spare_scratch = scratch
+    delete_executor(executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return 0
+
+
+cdef object read_shape(object value, str name, int dtype, Tensor* tensor):
+    """A tensor whose shape alone matters: an array, or a shape."""
+    cdef IntArray dims
+    cdef int64_t i
+    if not isinstance(value, (tuple, list)):
+        return read_tensor(value, name, tensor)
+    read_ints(value, name, &dims)
+    tensor.rank = <int32_t>min(dims.size, MAX_RANK + 1)
+    tensor.dtype = dtype
+    tensor.format = format_of_rank(tensor.rank)
+    for i in range(min(tensor.rank, MAX_RANK)):
+        if dims.values[i] < 0:
+            raise refusal(ERR_INVALID, f"{name}[{i}] = {dims.values[i]}: must be >= 0")
+        tensor.dims[i] = dims.values[i]
+    return describe_fresh(tensor, name)
+
+
+cdef object describe_fresh(Tensor* tensor, str name):
+    """Row-major and unbound; its size in bytes must be one that an allocation could have."""
+    cdef int64_t size = 0
+    tensor.offset = 0
+    tensor.storage = 0
+    tensor.data = NULL
+    tensor.flags = 0
+    if tensor.rank <= MAX_RANK:
+        size = tensor_size(tensor)
+        if size < 0 or mul_overflows(size, item_size(tensor.dtype), &tensor.storage):
+            raise MemoryError(f"{name}: has more bytes than a 64-bit integer counts")
+        make_row_major(tensor)
+        tensor.storage = size
+
+
+cdef object new_array(const Tensor* tensor):
+    """A C-contiguous array of the tensor's dims and dtype."""
+    cdef cnp.npy_intp[MAX_RANK] dims
+    cdef int i
+    cdef int number = cnp.NPY_FLOAT
+    for i in range(tensor.rank):
+        dims[i] = tensor.dims[i]
+    if tensor.dtype == DT_DOUBLE:
+        number = cnp.NPY_DOUBLE
+    elif tensor.dtype == DT_FLOAT16:
+        number = cnp.NPY_FLOAT16
+    elif tensor.dtype == DT_BF16:
+        number = BF16_NUMBER
+    return cnp.PyArray_EMPTY(tensor.rank, dims, number, 0)
+
+
+cdef int finish_one_call(Executor* executor, int position, object fresh) except -1:
+    """Give a fresh output its address (the plan does not depend on it), then run."""
+    if fresh is not None:
+        executor.tensor[position].data = <char*>cnp.PyArray_DATA(fresh)
+    return run_at_once(executor)
+
+
+# --- AvgPool2dBackward ----------------------------------------------------------------------------------------------
+
+def aclnnAvgPool2dBackwardGetWorkspaceSize(gradOutput, self, kernelSize, stride, padding, ceilMode, countIncludePad,
+                                           divisorOverride, cubeMathType, gradInput):
+    """Phase 1 of AvgPool2dBackward: check the arguments, plan the work; returns (workspaceSize in bytes, executor).
+
+    gradOutput (N, C, Ho, Wo) or (C, Ho, Wo), self and gradInput (N, C, H, W) or (C, H, W), all of one dtype that the product
+    takes: ACL_FLOAT, ACL_FLOAT16, ACL_BF16 (Ascend910B, Host), ACL_DOUBLE (Host). kernelSize and padding have 1 or 2
+    values, stride 0, 1 or 2 or is None (then it is the kernel size). divisorOverride 0 means none. cubeMathType is a
+    CubeMathType. self gives its shape only. Raises AclnnError for a refusal; then nothing has been written.
+
+    gradInput[h, w] is the sum of gradOutput[oh, ow] / divisor over the windows that hold (h, w): the gradient of
+    PyTorch's avg_pool2d, under the names of CANN's aclnnAvgPool2dBackward.
+
+    >>> import numpy as np, aclnn_bw
+    >>> gradOutput, gradInput = np.ones((1, 1, 2, 2), np.float32), np.empty((1, 1, 4, 4), np.float32)
+    >>> size, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+    ...     gradOutput, gradInput, [2, 2], [2, 2], [0, 0], False, True, 0, aclnn_bw.KEEP_DTYPE, gradInput)
+    >>> aclnn_bw.aclnnAvgPool2dBackward(bytearray(size), size, executor)
+    >>> gradInput[0, 0, 0]
+    array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad_output, shape, grad_input
+    cdef IntArray kernel_size, strides, pads
+    cdef Executor* executor = NULL
+    cdef int64_t divisor, mode
+    cdef bint ceil_mode, include_pad
+    cdef int status
+    grad_output_owner = read_tensor(gradOutput, "gradOutput", &grad_output) if gradOutput is not None else None
+    shape_owner = read_tensor(self, "self", &shape) if self is not None else None
+    if kernelSize is not None:
+        read_ints(kernelSize, "kernelSize", &kernel_size)
+    if stride is not None:
+        read_ints(stride, "stride", &strides)
+    if padding is not None:
+        read_ints(padding, "padding", &pads)
+    ceil_mode = read_bool(ceilMode, "ceilMode")
+    include_pad = read_bool(countIncludePad, "countIncludePad")
+    divisor = read_int(divisorOverride, "divisorOverride")
+    mode = read_int(cubeMathType, "cubeMathType")
+    grad_input_owner = read_tensor(gradInput, "gradInput", &grad_input) if gradInput is not None else None
+    current_context(&context, TWO_PHASE)
+    status = core_avg_pool2d.avg_pool2d_backward(
+        &context, &grad_output if gradOutput is not None else NULL, &shape if self is not None else NULL,
+        &kernel_size if kernelSize is not None else NULL, &strides if stride is not None else NULL,
+        &pads if padding is not None else NULL, ceil_mode, include_pad, &divisor, mode,
+        &grad_input if gradInput is not None else NULL, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return phase_1_result(executor, (gradOutput, self, gradInput), (grad_output_owner, shape_owner, grad_input_owner))
+
+
+def aclnnAvgPool2dBackward(workspace, workspaceSize, executor, stream=None):
+    """Phase 2 of AvgPool2dBackward: run the executor, on the calling thread or on a stream.
+
+    workspace is any writable buffer of at least workspaceSize bytes, None if that is 0.
+    """
+    run_phase_2(AVG_POOL2D_BACKWARD, workspace, workspaceSize, executor, stream)
+
+
+def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+                        divisor_override=None, *, out=None):
+    """Return the gradient of avg_pool2d with respect to its input.
+
+    grad_output (N, C, Ho, Wo) or (C, Ho, Wo) of float32, float64, float16 or bfloat16; self is the input of the forward, or
+    its shape: its values are not read. kernel_size, stride (None: kernel_size) and padding are an int or a pair;
+    divisor_override is None or an int other than 0. The result is a new C-contiguous array of self's shape and
+    grad_output's dtype, or `out`, filled. Names, order and meaning are those of torch.ops.aten.avg_pool2d_backward.
+
+    Raises AclnnError (a ValueError) for a refusal, TypeError for an argument of the wrong kind, MemoryError.
+
+    >>> import numpy as np, aclnn_bw
+    >>> aclnn_bw.avg_pool2d_backward(np.ones((1, 2, 2), np.float32), (1, 3, 3), kernel_size=2, stride=1)
+    array([[[0.25, 0.5 , 0.25],
+            [0.5 , 1.  , 0.5 ],
+            [0.25, 0.5 , 0.25]]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad, shape, grad_input
+    cdef IntArray kernel_values, stride_values, pad_values
+    cdef Executor* executor = NULL
+    cdef int64_t divisor = 0
+    cdef bint ceil, include_pad
+    cdef int status
+    grad_owner = read_tensor(grad_output, "grad_output", &grad) if grad_output is not None else None
+    shape_owner = (read_shape(self, "self", grad.dtype if grad_output is not None else DT_FLOAT, &shape)
+                   if self is not None else None)
+    if kernel_size is not None:
+        read_ints(kernel_size, "kernel_size", &kernel_values, True)
+    if stride is not None:
+        read_ints(stride, "stride", &stride_values, True)
+    if padding is not None:
+        read_ints(padding, "padding", &pad_values, True)
+    ceil = read_bool(ceil_mode, "ceil_mode")
+    include_pad = read_bool(count_include_pad, "count_include_pad")
+    if divisor_override is not None:
+        divisor = read_int(divisor_override, "divisor_override")
+    if out is not None:
+        out_owner = read_tensor(out, "out", &grad_input)
+    elif self is not None and grad_output is not None:
+        grad_input = shape
+        grad_input.dtype = grad.dtype
+        describe_fresh(&grad_input, "self")
+    current_context(&context, ONE_CALL)
+    status = core_avg_pool2d.avg_pool2d_backward(
+        &context, &grad if grad_output is not None else NULL, &shape if self is not None else NULL,
+        &kernel_values if kernel_size is not None else NULL, &stride_values if stride is not None else NULL,
+        &pad_values if padding is not None else NULL, ceil, include_pad, &divisor if divisor_override is not None else NULL,
+        0, &grad_input, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    if out is not None:
+        finish_one_call(executor, 2, None)
+        return out
+    try:
+        result = new_array(&grad_input)
+    except BaseException:
+        delete_executor(executor)
+        raise
+    finish_one_call(executor, 2, result)
+    return result

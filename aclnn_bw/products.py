@@ -1,0 +1,80 @@
+"""Products: which dtypes, values and precision rules hold, and how a max-pool mask is laid out."""
+
+from __future__ import annotations
+
+import os
+from contextvars import Token
+from types import TracebackType
+
+from aclnn_bw import _native
+
+PRODUCTS = ("Ascend910", "Ascend310P", "Ascend910B", "Host")
+MASK_LAYOUTS = ("bitmask", "argmax")
+_INVALID = 161002
+
+
+def _index(argument: str, value: str, known: tuple[str, ...]) -> int:
+    if not isinstance(value, str):
+        raise TypeError(f"{argument} = {value!r}: must be a str, not {type(value).__name__}")
+    if value not in known:
+        raise _native.refusal(_INVALID, f"{argument} = {value!r}: must be one of {', '.join(map(repr, known))}")
+    return known.index(value)
+
+
+def aclrtGetSocName() -> str:
+    """Return the name of the product whose rules hold here.
+
+    >>> import aclnn_bw
+    >>> with aclnn_bw.soc("Ascend310P"):
+    ...     aclnn_bw.aclrtGetSocName()
+    'Ascend310P'
+    """
+    return PRODUCTS[_native.current_product()[0]]
+
+
+def aclrtSetSocName(socName: str) -> None:
+    """Set the product of the process: "Ascend910", "Ascend310P", "Ascend910B" or "Host"; a `soc` context wins over it."""
+    global _process_product
+    _process_product = _index("socName", socName, PRODUCTS)
+    _native.set_process_product(_process_product, _process_layout)
+
+
+class soc:  # noqa: N801 -- used as a function
+    """Context manager: the product, and the layout of max-pool masks, for the current context only.
+
+    name is one of "Ascend910" (Atlas training series), "Ascend310P" (Atlas inference series), "Ascend910B" (Atlas A2) and
+    "Host" (no product's limits, every floating dtype, no reduced precision); mask_layout is "bitmask" or "argmax". Phase 1
+    reads both; executors made inside keep them. Contexts nest, and threads and asyncio tasks have their own.
+
+    >>> import aclnn_bw
+    >>> with aclnn_bw.soc("Host"):
+    ...     print(aclnn_bw.aclrtGetSocName())
+    Host
+    """
+
+    def __init__(self, name: str, *, mask_layout: str = "bitmask") -> None:
+        """Check the names; nothing changes before the context is entered."""
+        self._setting = (_index("name", name, PRODUCTS)
+                         | _index("mask_layout", mask_layout, MASK_LAYOUTS) << 8)
+        self._name = name
+        self._mask_layout = mask_layout
+        self._tokens: list[Token[int | None]] = []
+
+    def __repr__(self) -> str:
+        """Show how it was made."""
+        return f"soc({self._name!r}, mask_layout={self._mask_layout!r})"
+
+    def __enter__(self) -> soc:
+        """Make the product hold in this context."""
+        self._tokens.append(_native.soc_setting.set(self._setting))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        """Restore what held before."""
+        _native.soc_setting.reset(self._tokens.pop())
+
+
+_process_product = _index("ACLNN_BW_SOC", os.environ.get("ACLNN_BW_SOC") or "Ascend910B", PRODUCTS)
+_process_layout = _index("ACLNN_BW_MASK_LAYOUT", os.environ.get("ACLNN_BW_MASK_LAYOUT") or "bitmask", MASK_LAYOUTS)
+_native.set_process_product(_process_product, _process_layout)
