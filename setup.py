@@ -1,7 +1,7 @@
 """Builds the one extension module, aclnn_bw._native, from many Cython units.
 
-Each unit of aclnn_bw/_core becomes one object; each unit of aclnn_bw/_kernels becomes one object for every instruction set
-that the compiler can make, from the same generated C. Flags are probed by compiling, never assumed: without OpenMP
+Each unit of aclnn_bw/_core becomes one object; each unit of aclnn_bw/_kernels becomes one object for every instruction
+set that the compiler can make, from the same generated C. Flags are probed by compiling, never assumed: without OpenMP
 the build is serial, without x86-64-v2/v3/v4 it has the compiler's baseline alone.
 
 Environment: ACLNN_BW_OPENMP=0|1|require (default 1: if the compiler has it), ACLNN_BW_WERROR=1 (warnings of our own
@@ -44,6 +44,8 @@ class BuildNative(build_ext):
         self.temp.mkdir(parents=True, exist_ok=True)
         openmp = self.probe_openmp()
         variants = self.probe_variants()
+        # Cython makes every pair of two fused types, of which only some exist: the others are unused, and dropped.
+        self.kernel_flags = self.supported(["-Wno-unused-function"])
         common = self.supported(["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
                                  "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-Wall", "-Wextra"])
         if WERROR:
@@ -74,18 +76,20 @@ class BuildNative(build_ext):
                 macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, folder)]
             if folder == "_kernels":
                 for variant in variants:
-                    flags = [] if variant == "baseline" else [f"-march=x86-64-{variant}"]
+                    flags = [*common, *self.kernel_flags]
+                    if variant != "baseline":
+                        flags.append(f"-march=x86-64-{variant}")
                     macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, variant)]
                     macros += [(f"aclnn_bw_{unit}_kernels", f"aclnn_bw_{unit}_kernels_{variant}")
                                for unit in units("_kernels")]
                     macros.append(("aclnn_bw_fill_table", f"aclnn_bw_fill_table_{variant}"))
-                    jobs.append((source, f"{folder}_{variant}", common + flags, macros, include))
+                    jobs.append((source, f"{folder}_{variant}", flags, macros, include))
                 continue
             if variants != ["baseline"]:
                 macros.append(("ACLNN_BW_VARIANTS", None))
             flags = common
             if not folder:
-                macros += [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")]
+                macros += [(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")]
                 flags = [*common, "-O2", *openmp]
             jobs.append((source, folder or "face", flags, macros, include))
         return jobs
@@ -139,7 +143,7 @@ class BuildNative(build_ext):
         return [flag for flag in flags if self.compiles([flag], link=link)]
 
     def probe_openmp(self) -> list[str]:
-        """The OpenMP flag; nothing if it is not wanted or not to be had. A program is linked: compiling proves no runtime."""
+        """The OpenMP flag, if it is wanted and to be had. A program is linked: compiling alone proves no runtime."""
         wish = os.environ.get("ACLNN_BW_OPENMP", "1")
         if wish not in ("0", "1", "require"):
             raise SetupError(f"ACLNN_BW_OPENMP={wish!r}: must be 0, 1 or require")

@@ -1,9 +1,19 @@
 """aclnn_bw: the two-phase aclnn interface of neural-network gradients, on the CPU.
 
-Each operator has a phase 1, aclnnXxxGetWorkspaceSize, which checks the arguments and returns (workspaceSize, executor), and a
-phase 2, aclnnXxx, which runs the executor; and a one-call function under PyTorch's name for those who want the gradient
-alone. In this version: AvgPool2dBackward.
+Each operator has a phase 1, aclnnXxxGetWorkspaceSize, which checks the arguments and returns (workspaceSize,
+executor), and a phase 2, aclnnXxx, which runs the executor; and a one-call function under PyTorch's name for those who
+want the gradient alone. In this version: AvgPool2dBackward.
 """
+
+try:
+    from aclnn_bw import _native as _native
+except ModuleNotFoundError as error:
+    if error.name != "aclnn_bw._native":
+        raise
+    raise ImportError(
+        "aclnn_bw is imported from a source folder that is not compiled: install it (pip install .) and leave this "
+        "folder, or install it in place (pip install -e .)"
+    ) from None
 
 from aclnn_bw._native import (
     aclCreateIntArray,

@@ -1,12 +1,13 @@
 # cython: language_level=3
 """The compiled face: Python arguments to plain structs, the calls of both phases, and the split over threads.
 
-Data flows one way: the functions here read arguments, the core (aclnn_bw._core) checks and plans, a kernel (aclnn_bw._kernels)
-computes. The thin modules of the package re-export what is public.
+Data flows one way: the functions here read arguments, the core (aclnn_bw._core) checks and plans, a kernel
+(aclnn_bw._kernels) computes. The thin modules of the package re-export what is public.
 """
 import contextvars
 import os
 import warnings
+import weakref
 
 import ml_dtypes
 import numpy
@@ -16,7 +17,9 @@ from aclnn_bw.status import AclnnError
 
 cimport cython
 cimport numpy as cnp
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
 from cpython.long cimport PyLong_AsLongLong, PyLong_CheckExact
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
@@ -37,11 +40,12 @@ from aclnn_bw._core.products cimport takes_dtype as core_takes_dtype
 from aclnn_bw._core.status cimport forget_message, recent_message, refuse
 from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_bounds, tensor_size
 from aclnn_bw._core.types cimport (
-    ASCEND310P, ASCEND910, ASCEND910B, AVG_POOL2D_BACKWARD, BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128,
+    ASCEND910B, AVG_POOL2D_BACKWARD, BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128,
     DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16, DT_UINT32,
     DT_UINT64, DT_UINT8, DT_UNDEFINED, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR,
-    FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, FORMAT_UNDEFINED, HOST, LAYOUT_BITMASK, MAX_INTS, MAX_RANK, MISALIGNED,
-    ONE_CALL, ROLE_WRITTEN, SUCCESS, SWAPPED, TWO_PHASE, WRITABLE, Context, Executor, IntArray, KernelTable, Run, Tensor,
+    FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, HOST, LAYOUT_BITMASK, MAX_INTS, MAX_RANK, MISALIGNED,
+    ONE_CALL, ROLE_WRITTEN, SUCCESS, SWAPPED, TWO_PHASE, WRITABLE, Context, Executor, IntArray, KernelTable, Run,
+    Tensor,
 )
 
 cnp.import_array()
@@ -293,13 +297,14 @@ cdef class aclIntArray:
         return f"<aclIntArray {list(self.values)}{'' if self.alive else ', destroyed'}>"
 
 
-cdef tuple sequence_of(object values, str name):
+cdef tuple sequence_of(object values, str name, bint scalar_allowed=False):
     """Any sequence of ints as a tuple; what merely looks like one (text, bytes, a mapping) is refused."""
     if isinstance(values, numpy.ndarray) and values.ndim == 1:
         return tuple(values.tolist())
     if (isinstance(values, (str, bytes, bytearray, memoryview, dict, numpy.ndarray, numpy.generic))
             or not PySequence_Check(values)):
-        raise TypeError(f"{name} = {values!r}: must be a sequence of ints, not {type(values).__name__}")
+        wanted = "an int or a sequence of ints" if scalar_allowed else "a sequence of ints"
+        raise TypeError(f"{name} = {values!r}: must be {wanted}, not {type(values).__name__}")
     return tuple(values)
 
 
@@ -317,7 +322,7 @@ cdef int read_ints(object values, str name, IntArray* array, bint scalar_allowed
         array.values[0] = read_int(values, name)
         return 0
     elif type(values) is not tuple and type(values) is not list:
-        values = sequence_of(values, name)
+        values = sequence_of(values, name, scalar_allowed)
     array.size = len(values)
     for i in range(array.size):
         # All are converted, so that the first bad one is named; those beyond MAX_INTS are refused by their number.
@@ -378,6 +383,7 @@ cdef class aclTensor:
     cdef Tensor tensor
     cdef object owner       # keeps the memory; None while unbound
     cdef bint alive
+    cdef object __weakref__
 
     def __init__(self):
         raise TypeError("aclTensor is made by aclCreateTensor")
@@ -479,9 +485,15 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
     cdef DLPackOwner owner
     cdef DLTensor* view
     cdef int i
+    if isinstance(exporter, type):
+        raise TypeError(f"{name}: must be an array, not the class {exporter.__name__}")
     device = exporter.__dlpack_device__() if hasattr(exporter, "__dlpack_device__") else (DL_CPU, 0)
-    if int(device[0]) != DL_CPU:
-        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {int(device[0])}: must be on the CPU (1)")
+    try:
+        device_type = int(device[0])
+    except (TypeError, ValueError, LookupError):
+        raise TypeError(f"{name}: __dlpack_device__ returned {device!r}: must be (device type, device id)") from None
+    if device_type != DL_CPU:
+        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {device_type}: must be on the CPU (1)")
     try:
         capsule = exporter.__dlpack__(max_version=(1, 0))
     except TypeError:
@@ -519,8 +531,8 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
             tensor.dtype = DT_BOOL
         elif view.dtype.code in (0, 1) and view.dtype.bits in (8, 16, 32, 64):
             tensor.dtype = dtype_of_number(-1, c'u' if view.dtype.code == 1 else c'i', view.dtype.bits // 8)
-    if view.ndim < 0:
-        raise refusal(ERR_INVALID, f"{name}: its DLPack capsule has rank {view.ndim}")
+    if view.ndim < 0 or (view.ndim > 0 and view.shape == NULL):
+        raise refusal(ERR_INVALID, f"{name}: its DLPack capsule has rank {view.ndim} and no such shape")
     if view.ndim <= MAX_RANK:
         for i in range(view.ndim):
             if view.shape[i] < 0:
@@ -531,6 +543,8 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
             if tensor_size(tensor) < 0:
                 raise refusal(ERR_INVALID, f"{name}: its DLPack capsule has more elements than a 64-bit integer counts")
             make_row_major(tensor)
+    if view.data == NULL and view.ndim <= MAX_RANK and tensor_size(tensor) != 0:
+        raise refusal(ERR_INVALID, f"{name}: its DLPack capsule has no data")
     place(tensor, <char*>view.data + view.byte_offset)
     if item_size(tensor.dtype) > 0 and <uintptr_t>tensor.data % alignment_of(tensor.dtype) != 0:
         tensor.flags |= MISALIGNED
@@ -557,7 +571,7 @@ cdef object read_tensor(object value, str name, Tensor* tensor):
     if isinstance(value, cnp.ndarray):
         read_array(value, tensor)
         return value
-    if not isinstance(value, (list, tuple, int, float, complex, numpy.generic)):
+    if not isinstance(value, (list, tuple, int, float, complex, numpy.generic, type)):
         if hasattr(value, "__dlpack__"):
             return read_dlpack(value, name, tensor)
         if hasattr(value, "__array_interface__"):
@@ -590,20 +604,24 @@ cdef Memory read_memory(object value, str name):
     if isinstance(value, cnp.ndarray):
         if not (cnp.PyArray_IS_C_CONTIGUOUS(value) or cnp.PyArray_IS_F_CONTIGUOUS(value)):
             raise refusal(ERR_INVALID, f"{name}: must be contiguous memory")
+        if value.dtype.hasobject:
+            raise TypeError(f"{name}: must be plain memory, not an array of Python objects")
         memory.owner = value
         memory.data = <char*>cnp.PyArray_DATA(value)
         memory.size = cnp.PyArray_NBYTES(value)
         memory.writable = cnp.PyArray_ISWRITEABLE(value)
     elif PyObject_CheckBuffer(value):
         try:
-            PyObject_GetBuffer(value, &memory.view, PyBUF_WRITABLE)
+            PyObject_GetBuffer(value, &memory.view, PyBUF_ND | PyBUF_FORMAT | PyBUF_WRITABLE)
             memory.writable = True
         except BufferError:
             try:
-                PyObject_GetBuffer(value, &memory.view, PyBUF_SIMPLE)
+                PyObject_GetBuffer(value, &memory.view, PyBUF_ND | PyBUF_FORMAT)
             except BufferError as error:
                 raise refusal(ERR_INVALID, f"{name}: must be contiguous memory ({error})") from None
         memory.has_view = True
+        if memory.view.format != NULL and b"O" in memory.view.format:
+            raise TypeError(f"{name}: must be plain memory, not a buffer of Python objects")
         memory.data = <char*>memory.view.buf
         memory.size = memory.view.len
     elif hasattr(value, "__dlpack__"):
@@ -668,7 +686,7 @@ def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND
         if strides is not None:
             tensor.strides[i] = steps.values[i]
     if tensor_size(tensor) < 0:
-        raise refusal(ERR_INVALID, f"viewDims = {list(viewDims)}: has more elements than a 64-bit integer counts")
+        raise refusal(ERR_INVALID, f"viewDims = {[view.values[i] for i in range(view.size)]}: has more elements than a 64-bit integer counts")
     if strides is None:
         make_row_major(tensor)
     tensor.storage = tensor_size(tensor)
@@ -684,11 +702,13 @@ def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND
                 raise refusal(ERR_INVALID, f"storageDims = {list(storage_values)}: has more elements than a 64-bit "
                               "integer counts")
     if mul_overflows(tensor.storage, item, &needed):
-        raise refusal(ERR_INVALID, f"storageDims: {tensor.storage} elements have more bytes than a 64-bit integer counts")
+        raise refusal(ERR_INVALID, f"storageDims: {tensor.storage} elements have more bytes than a 64-bit integer "
+                      "counts")
     if tensorData is not None:
         memory = read_memory(tensorData, "tensorData")
         if memory.size < needed:
-            raise refusal(ERR_INVALID, f"tensorData: has {memory.size} bytes: must have at least the {needed} of its storage")
+            raise refusal(ERR_INVALID, f"tensorData: has {memory.size} bytes: must have at least the {needed} of its "
+                          "storage")
         tensor.data = memory.data
         tensor.flags = WRITABLE if memory.writable else 0
         if <uintptr_t>memory.data % alignment_of(tensor.dtype) != 0:
@@ -727,6 +747,8 @@ cdef class aclOpExecutor:
         delete_executor(self.executor)
 
     def __repr__(self):
+        if self.executor == NULL:
+            return "<aclOpExecutor that no phase 1 has made>"
         state = ("destroyed" if self.destroyed else "spent" if self.executor.spent
                  else "repeatable" if self.executor.repeatable else "ready")
         return (f"<aclOpExecutor {OPERATOR_NAMES[self.executor.op]} {state}, {self.executor.threads} threads, "
@@ -762,7 +784,7 @@ cdef aclOpExecutor usable_executor(object value, int null_status):
     """The executor argument of a call; raises for null, for what is none, and for a destroyed one."""
     if value is None:
         raise refusal(null_status, "executor = None: must not be null")
-    if type(value) is not aclOpExecutor:
+    if type(value) is not aclOpExecutor or (<aclOpExecutor>value).executor == NULL:
         raise refusal(ERR_INNER, f"executor = {value!r}: must be an executor that phase 1 returned")
     if (<aclOpExecutor>value).destroyed:
         raise refusal(ERR_INNER, "executor: has been destroyed")
@@ -870,7 +892,7 @@ cdef object set_address(object executor, object index, object tensor, object dat
     cdef Memory memory
     cdef int status, axis
     cdef bint same
-    cdef list owners
+    cdef list slots
     i = read_int(index, "index")
     handle = usable_executor(executor, ERR_INNER_NULLPTR)
     if handle.executor.spent:
@@ -886,10 +908,13 @@ cdef object set_address(object executor, object index, object tensor, object dat
             count += 1
     if position < 0:
         raise refusal(ERR_INVALID, f"index = {i}: must be in [0, {count})")
-    if tensor is not None and tensor is not handle.handles[position]:
+    known_handle = handle.handles[position]
+    if type(known_handle) is weakref.ref:
+        known_handle = known_handle()
+    if tensor is not None and tensor is not known_handle:
         raise refusal(ERR_INVALID, "tensor: must be the one that phase 1 was given at this index, or None")
     if data is None:
-        raise refusal(ERR_NULLPTR, "data = None: must not be null")
+        raise refusal(ERR_INNER_NULLPTR, "data = None: must not be null")
     current_context(&context, TWO_PHASE)
     known = &handle.executor.tensor[position]
     same = False
@@ -912,9 +937,9 @@ cdef object set_address(object executor, object index, object tensor, object dat
         owner = memory
         given = known[0]
         if memory.size < given.storage * item_size(given.dtype):
-            raise refusal(ERR_INVALID, f"data: has {memory.size} bytes: must be an array with the tensor's shape, strides "
-                          f"and dtype, or a buffer of at least the {given.storage * item_size(given.dtype)} bytes of its "
-                          "storage")
+            raise refusal(ERR_INVALID, f"data: has {memory.size} bytes: must be an array with the tensor's shape, "
+                          "strides and dtype, or a buffer of at least the "
+                          f"{given.storage * item_size(given.dtype)} bytes of its storage")
         given.data = memory.data
         given.flags = WRITABLE if memory.writable else 0
         if <uintptr_t>memory.data % alignment_of(given.dtype) != 0:
@@ -922,17 +947,24 @@ cdef object set_address(object executor, object index, object tensor, object dat
     status = rebind(handle.executor, &context, position, &given)
     if status != SUCCESS:
         raise error_of(status)
-    owners = list(handle.owners)
-    owners[position] = owner
-    handle.owners = tuple(owners)
+    slots = list(handle.owners)
+    slots[position] = owner
+    handle.owners = tuple(slots)
+    # The old tensor is known by a weak reference from now on, so that its memory can go.
+    slots = list(handle.handles)
+    try:
+        slots[position] = weakref.ref(known_handle) if known_handle is not None else None
+    except TypeError:
+        pass
+    handle.handles = tuple(slots)
 
 
 def aclSetInputTensorAddr(executor, index, tensor, data):
     """Re-point the `index`-th tensor input of a repeatable executor, counted from 0 in argument order.
 
-    `tensor` is the one given to phase 1, or None. `data` is a buffer that becomes the storage (dims, strides, offset and
-    dtype stay), or an array with the view's shape, strides and dtype. Everything that depends on memory is checked again; a
-    refusal changes nothing. Runs that are already queued keep the old address.
+    `tensor` is the one given to phase 1, or None. `data` is a buffer that becomes the storage (dims, strides, offset
+    and dtype stay), or an array with the view's shape, strides and dtype. Everything that depends on memory is checked
+    again; a refusal changes nothing. Runs that are already queued keep the old address.
     """
     set_address(executor, index, tensor, data, 0)
 
@@ -959,19 +991,22 @@ cdef int run_at_once(Executor* executor) except -1:
     cdef char[SMALL_WORKSPACE] small
     cdef char* scratch = small
     cdef int64_t size = executor.workspace_size
+    cdef int64_t room = 0
     cdef Run run
     cdef int status
     if size > SMALL_WORKSPACE:
         # Taken and given back under the GIL, so that each call has it alone; a second caller makes its own.
         scratch = spare_scratch
+        room = spare_size
         spare_scratch = NULL
-        if scratch == NULL or spare_size < size:
+        spare_size = 0
+        if room < size:
             PyMem_RawFree(scratch)
+            room = size
             scratch = <char*>PyMem_RawMalloc(<size_t>size)
             if scratch == NULL:
                 delete_executor(executor)
                 raise MemoryError(f"no memory for {size} bytes of scratch")
-            spare_size = size
     if executor.ranges <= 1:
         with nogil:
             status = execute(executor, executor.op, scratch, size)
@@ -984,6 +1019,7 @@ cdef int run_at_once(Executor* executor) except -1:
     if size > SMALL_WORKSPACE:
         PyMem_RawFree(spare_scratch)
         spare_scratch = scratch
+        spare_size = room
     delete_executor(executor)
     if status != SUCCESS:
         raise error_of(status)
@@ -1038,11 +1074,18 @@ cdef object new_array(const Tensor* tensor):
     return cnp.PyArray_EMPTY(tensor.rank, dims, number, 0)
 
 
-cdef int finish_one_call(Executor* executor, int position, object fresh) except -1:
-    """Give a fresh output its address (the plan does not depend on it), then run."""
-    if fresh is not None:
-        executor.tensor[position].data = <char*>cnp.PyArray_DATA(fresh)
-    return run_at_once(executor)
+cdef object finish_one_call(Executor* executor, int position, const Tensor* output, object out, tuple owners):
+    """Run with `out`, or with a fresh array that gets its address now (the plan does not depend on it); returns it.
+    `owners` keep the inputs alive meanwhile."""
+    if out is None:
+        try:
+            out = new_array(output)
+        except BaseException:
+            delete_executor(executor)
+            raise
+        executor.tensor[position].data = <char*>cnp.PyArray_DATA(out)
+    run_at_once(executor)
+    return out
 
 
 # --- AvgPool2dBackward ----------------------------------------------------------------------------------------------
@@ -1051,10 +1094,10 @@ def aclnnAvgPool2dBackwardGetWorkspaceSize(gradOutput, self, kernelSize, stride,
                                            divisorOverride, cubeMathType, gradInput):
     """Phase 1 of AvgPool2dBackward: check the arguments, plan the work; returns (workspaceSize in bytes, executor).
 
-    gradOutput (N, C, Ho, Wo) or (C, Ho, Wo), self and gradInput (N, C, H, W) or (C, H, W), all of one dtype that the product
-    takes: ACL_FLOAT, ACL_FLOAT16, ACL_BF16 (Ascend910B, Host), ACL_DOUBLE (Host). kernelSize and padding have 1 or 2
-    values, stride 0, 1 or 2 or is None (then it is the kernel size). divisorOverride 0 means none. cubeMathType is a
-    CubeMathType. self gives its shape only. Raises AclnnError for a refusal; then nothing has been written.
+    gradOutput (N, C, Ho, Wo) or (C, Ho, Wo), self and gradInput (N, C, H, W) or (C, H, W), all of one dtype that the
+    product takes: ACL_FLOAT, ACL_FLOAT16, ACL_BF16 (Ascend910B, Host), ACL_DOUBLE (Host). kernelSize and padding have
+    1 or 2 values, stride 0, 1 or 2 or is None (then it is the kernel size). divisorOverride 0 means none. cubeMathType
+    is a CubeMathType. self gives its shape only. Raises AclnnError for a refusal; then nothing has been written.
 
     gradInput[h, w] is the sum of gradOutput[oh, ow] / divisor over the windows that hold (h, w): the gradient of
     PyTorch's avg_pool2d, under the names of CANN's aclnnAvgPool2dBackward.
@@ -1110,9 +1153,9 @@ def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, 
                         divisor_override=None, *, out=None):
     """Return the gradient of avg_pool2d with respect to its input.
 
-    grad_output (N, C, Ho, Wo) or (C, Ho, Wo) of float32, float64, float16 or bfloat16; self is the input of the forward, or
-    its shape: its values are not read. kernel_size, stride (None: kernel_size) and padding are an int or a pair;
-    divisor_override is None or an int other than 0. The result is a new C-contiguous array of self's shape and
+    grad_output (N, C, Ho, Wo) or (C, Ho, Wo) of float32, float64, float16 or bfloat16; self is the input of the
+    forward, or its shape: its values are not read. kernel_size, stride (None: kernel_size) and padding are an int or a
+    pair; divisor_override is None or an int other than 0. The result is a new C-contiguous array of self's shape and
     grad_output's dtype, or `out`, filled. Names, order and meaning are those of torch.ops.aten.avg_pool2d_backward.
 
     Raises AclnnError (a ValueError) for a refusal, TypeError for an argument of the wrong kind, MemoryError.
@@ -1143,6 +1186,7 @@ def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, 
     include_pad = read_bool(count_include_pad, "count_include_pad")
     if divisor_override is not None:
         divisor = read_int(divisor_override, "divisor_override")
+    out_owner = None
     if out is not None:
         out_owner = read_tensor(out, "out", &grad_input)
     elif self is not None and grad_output is not None:
@@ -1153,17 +1197,8 @@ def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, 
     status = core_avg_pool2d.avg_pool2d_backward(
         &context, &grad if grad_output is not None else NULL, &shape if self is not None else NULL,
         &kernel_values if kernel_size is not None else NULL, &stride_values if stride is not None else NULL,
-        &pad_values if padding is not None else NULL, ceil, include_pad, &divisor if divisor_override is not None else NULL,
-        0, &grad_input, &executor)
+        &pad_values if padding is not None else NULL, ceil, include_pad, &divisor if divisor_override is not None else
+        NULL, 0, &grad_input, &executor)
     if status != SUCCESS:
         raise error_of(status)
-    if out is not None:
-        finish_one_call(executor, 2, None)
-        return out
-    try:
-        result = new_array(&grad_input)
-    except BaseException:
-        delete_executor(executor)
-        raise
-    finish_one_call(executor, 2, result)
-    return result
+    return finish_one_call(executor, 2, &grad_input, out, (grad_owner, shape_owner, out_owner))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class aclDataType(IntEnum):  # noqa: N801 -- the C name
+class aclDataType(IntEnum):
     """Element types, with the numbers of the C interface."""
 
     ACL_DT_UNDEFINED = -1
@@ -26,7 +26,7 @@ class aclDataType(IntEnum):  # noqa: N801 -- the C name
     ACL_BF16 = 27
 
 
-class aclFormat(IntEnum):  # noqa: N801 -- the C name
+class aclFormat(IntEnum):
     """Tensor formats. The private ones (NC1HWC0 and the like) exist so that they can be refused by name."""
 
     ACL_FORMAT_UNDEFINED = -1
@@ -55,7 +55,7 @@ class CubeMathType(IntEnum):
     USE_HF32 = 3
 
 
-class aclrtMemMallocPolicy(IntEnum):  # noqa: N801 -- the C name
+class aclrtMemMallocPolicy(IntEnum):
     """Page policies of aclrtMalloc; on the CPU they mean nothing."""
 
     ACL_MEM_MALLOC_HUGE_FIRST = 0
@@ -63,7 +63,7 @@ class aclrtMemMallocPolicy(IntEnum):  # noqa: N801 -- the C name
     ACL_MEM_MALLOC_NORMAL_ONLY = 2
 
 
-class aclrtMemcpyKind(IntEnum):  # noqa: N801 -- the C name
+class aclrtMemcpyKind(IntEnum):
     """Directions of aclrtMemcpy; the device is the host, so they all copy."""
 
     ACL_MEMCPY_HOST_TO_HOST = 0

@@ -33,18 +33,20 @@ def aclrtGetSocName() -> str:
 
 
 def aclrtSetSocName(socName: str) -> None:
-    """Set the product of the process: "Ascend910", "Ascend310P", "Ascend910B" or "Host"; a `soc` context wins over it."""
+    """Set the product of the process: "Ascend910", "Ascend310P", "Ascend910B" or "Host"; a `soc` context wins over
+    it.
+    """
     global _process_product
     _process_product = _index("socName", socName, PRODUCTS)
     _native.set_process_product(_process_product, _process_layout)
 
 
-class soc:  # noqa: N801 -- used as a function
+class soc:
     """Context manager: the product, and the layout of max-pool masks, for the current context only.
 
-    name is one of "Ascend910" (Atlas training series), "Ascend310P" (Atlas inference series), "Ascend910B" (Atlas A2) and
-    "Host" (no product's limits, every floating dtype, no reduced precision); mask_layout is "bitmask" or "argmax". Phase 1
-    reads both; executors made inside keep them. Contexts nest, and threads and asyncio tasks have their own.
+    name is one of "Ascend910" (Atlas training series), "Ascend310P" (Atlas inference series), "Ascend910B" (Atlas A2)
+    and "Host" (no product's limits, every floating dtype, no reduced precision); mask_layout is "bitmask" or "argmax".
+    Phase 1 reads both; executors made inside keep them. Contexts nest, and threads and asyncio tasks have their own.
 
     >>> import aclnn_bw
     >>> with aclnn_bw.soc("Host"):

@@ -31,9 +31,13 @@ def aclFinalize() -> None:
     _initialized = False
 
 
+def _check_int(argument: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{argument} = {value!r}: must be an int, not {type(value).__name__}")
+
+
 def _check_device(deviceId: int) -> None:
-    if isinstance(deviceId, bool) or not isinstance(deviceId, (int, np.integer)):
-        raise TypeError(f"deviceId = {deviceId!r}: must be an int, not {type(deviceId).__name__}")
+    _check_int("deviceId", deviceId)
     if deviceId != 0:
         raise _native.refusal(AclError.ACL_ERROR_RT_INVALID_DEVICEID, f"deviceId = {deviceId}: must be 0, the host")
 
@@ -58,10 +62,10 @@ def aclrtMalloc(
     >>> buffer.nbytes, buffer.ctypes.data % 64
     (100, 0)
     """
-    if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
-        raise TypeError(f"size = {size!r}: must be an int, not {type(size).__name__}")
+    _check_int("size", size)
     if size <= 0:
         raise _native.refusal(AclError.ACL_ERROR_INVALID_PARAM, f"size = {size}: must be > 0")
+    _check_int("policy", policy)
     try:
         aclrtMemMallocPolicy(policy)
     except ValueError:
@@ -78,6 +82,8 @@ def aclrtFree(devPtr: npt.NDArray[np.uint8] | None) -> None:
     """Give a buffer back. Its memory goes when the last user, a tensor or an executor, is done; None raises 100000."""
     if devPtr is None:
         raise _native.refusal(AclError.ACL_ERROR_INVALID_PARAM, "devPtr = None: must not be null")
+    if not isinstance(devPtr, np.ndarray):
+        raise TypeError(f"devPtr = {devPtr!r}: must be a buffer from aclrtMalloc, not {type(devPtr).__name__}")
 
 
 def _bytes_of(argument: str, block: Any) -> npt.NDArray[np.uint8]:
@@ -106,15 +112,16 @@ def aclrtMemcpy(
     array([0., 1.], dtype=float32)
     """
     target, source = _bytes_of("dst", dst), _bytes_of("src", src)
-    for argument, value in (("destMax", destMax), ("count", count)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise TypeError(f"{argument} = {value!r}: must be an int, not {type(value).__name__}")
+    _check_int("destMax", destMax)
+    _check_int("count", count)
+    _check_int("kind", kind)
     try:
         aclrtMemcpyKind(kind)
     except ValueError:
         raise _native.refusal(AclError.ACL_ERROR_INVALID_PARAM, f"kind = {kind!r}: must be 0 to 4") from None
     if not 0 <= count <= destMax:
-        raise _native.refusal(AclError.ACL_ERROR_RT_PARAM_INVALID, f"count = {count}: must be in [0, destMax = {destMax}]")
+        raise _native.refusal(
+            AclError.ACL_ERROR_RT_PARAM_INVALID, f"count = {count}: must be in [0, destMax = {destMax}]")
     if destMax > target.nbytes:
         raise _native.refusal(
             AclError.ACL_ERROR_RT_PARAM_INVALID, f"destMax = {destMax}: dst has only {target.nbytes} bytes")

@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from aclnn_bw import _native
 
@@ -21,105 +21,155 @@ class _Runnable(Protocol):
     def execute(self) -> None: ...
 
 
-class aclrtStream:  # noqa: N801 -- the C name
+class _Queue:
+    """The jobs of one stream and the thread that runs them.
+
+    Apart from the stream's handle, so that the thread does not keep a forgotten handle alive: when the handle goes,
+    the queue is closed, and the thread ends once the last job is done.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.process = os.getpid()
+        self.changed = threading.Condition()
+        self.jobs: deque[_Runnable] = deque()
+        self.busy = False
+        self.closed = False
+        self.failure: BaseException | None = None
+        self.thread: threading.Thread | None = None
+
+    def check_usable(self) -> None:
+        if self.process != os.getpid():
+            raise _native.refusal(_RUNTIME_ERROR, "stream: was inherited from a parent process; its thread is not here")
+        if self.closed:
+            raise _native.refusal(_RUNTIME_ERROR, "stream: has been destroyed")
+
+    def submit(self, job: _Runnable) -> None:
+        self.check_usable()
+        with self.changed:
+            self.check_usable()
+            if self.thread is None:
+                # A daemon: an idle stream must not keep the interpreter. Exit waits for pending jobs by atexit.
+                thread = threading.Thread(target=self.work, name=f"aclrtStream-{self.number}", daemon=True)
+                thread.start()
+                self.thread = thread
+            self.jobs.append(job)
+            self.changed.notify_all()
+
+    def work(self) -> None:
+        while True:
+            with self.changed:
+                while not self.jobs:
+                    if self.closed:
+                        return
+                    self.changed.wait()
+                job = self.jobs.popleft()
+                self.busy = True
+            failure: BaseException | None = None
+            try:
+                job.execute()
+            except BaseException as error:  # whatever failed belongs to the thread that synchronizes
+                failure = error
+            del job     # its arrays may go before the queue counts as idle
+            with self.changed:
+                if self.failure is None:
+                    self.failure = failure
+                failure = None
+                self.busy = False
+                if not self.jobs:
+                    self.changed.notify_all()
+
+    def drain(self) -> None:
+        """Wait until nothing is queued or running."""
+        if threading.current_thread() is self.thread:
+            raise _native.refusal(_RUNTIME_ERROR, "stream: cannot be waited for on its own thread")
+        with self.changed:
+            while self.jobs or self.busy:
+                self.changed.wait()
+
+    def take_failure(self) -> BaseException | None:
+        """Drain, then return the first failure since the last call."""
+        self.drain()
+        with self.changed:
+            failure, self.failure = self.failure, None
+        return failure
+
+    def close(self) -> None:
+        """Take no more jobs; the thread ends after the last one."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify_all()
+
+
+class aclrtStream:
     """An in-order queue of phase-2 calls, made by aclrtCreateStream.
 
-    The thread starts with the first run. It holds every run, and so its arrays and workspace, until it is done.
+    Its thread starts with the first run and holds every run, and so its arrays and workspace, until it is done.
     """
 
     def __init__(self) -> None:
         """Make an empty queue; aclrtCreateStream is the public way."""
         self._number = next(_numbers)
-        self._process = os.getpid()
-        self._changed = threading.Condition()
-        self._queue: deque[_Runnable] = deque()
-        self._busy = False
-        self._destroyed = False
-        self._failure: BaseException | None = None
-        self._thread: threading.Thread | None = None
+        self._queue = _Queue(self._number)
+        with _registry_lock:
+            _queues[self._number] = self._queue
+        self._finalizer = weakref.finalize(self, _forget, self._queue)
+        self._finalizer.atexit = False
 
     def __repr__(self) -> str:
         """Show the number and the state."""
-        waiting = len(self._queue) + self._busy
-        state = "destroyed" if self._destroyed else f"{waiting} pending" if waiting else "idle"
+        queue = self._queue
+        waiting = len(queue.jobs) + queue.busy
+        state = "destroyed" if queue.closed else f"{waiting} pending" if waiting else "idle"
         return f"<aclrtStream {self._number} {state}>"
 
-    def _check_usable(self) -> None:
-        if self._process != os.getpid():
-            raise _native.refusal(_RUNTIME_ERROR, "stream: was inherited from a parent process; its thread is not here")
-        if self._destroyed:
-            raise _native.refusal(_RUNTIME_ERROR, "stream: has been destroyed")
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: a queue is one."""
+        raise TypeError("an aclrtStream cannot be copied or pickled")
 
     def _submit(self, job: _Runnable) -> None:
         """Append a run; it starts as soon as those before it are done."""
-        self._check_usable()
-        with self._changed:
-            self._check_usable()
-            if self._thread is None:
-                # A daemon: an idle stream must not keep the interpreter. Exit waits for pending runs by atexit.
-                self._thread = threading.Thread(target=self._work, name=f"aclrtStream-{self._number}", daemon=True)
-                self._thread.start()
-            self._queue.append(job)
-            self._changed.notify_all()
-
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                while not self._queue:
-                    if self._destroyed:
-                        return
-                    self._changed.wait()
-                job = self._queue.popleft()
-                self._busy = True
-            failure: BaseException | None = None
-            try:
-                job.execute()
-            except BaseException as error:  # noqa: BLE001 -- whatever failed belongs to the synchronizing thread
-                failure = error
-            del job
-            with self._changed:
-                if self._failure is None:
-                    self._failure = failure
-                failure = None
-                self._busy = False
-                if not self._queue:
-                    self._changed.notify_all()
-
-    def _drain(self) -> None:
-        with self._changed:
-            while self._queue or self._busy:
-                self._changed.wait()
-
-    def _synchronize(self) -> None:
-        self._check_usable()
-        self._drain()
-        with self._changed:
-            failure, self._failure = self._failure, None
-        if failure is not None:
-            if isinstance(failure, _native.AclnnError):
-                _native.refusal(int(failure.status), str(failure))
-            raise failure
-
-    def _destroy(self) -> None:
-        self._check_usable()
-        with self._changed:
-            self._destroyed = True
-            self._changed.notify_all()
-        self._drain()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-        _streams.discard(self)
+        self._queue.submit(job)
 
 
-_streams: weakref.WeakSet[aclrtStream] = weakref.WeakSet()
+_registry_lock = threading.Lock()
+_queues: dict[int, _Queue] = {}
 
 
-def _checked(stream: aclrtStream | None) -> aclrtStream:
+def _forget(queue: _Queue) -> None:
+    """End the queue of a handle that is gone or destroyed; what is pending still runs, and exit still waits for it."""
+    if queue.process == os.getpid():
+        queue.close()
+        _drop_idle()
+
+
+def _drop_idle() -> None:
+    with _registry_lock:
+        for number, queue in list(_queues.items()):
+            if queue.closed and not queue.jobs and not queue.busy:
+                del _queues[number]
+
+
+def _own_queues() -> list[_Queue]:
+    """The queues of this process, in the order of their making."""
+    with _registry_lock:
+        return [queue for _, queue in sorted(_queues.items()) if queue.process == os.getpid()]
+
+
+def _raise(failure: BaseException) -> NoReturn:
+    """Raise a failure of another thread in this one, where aclGetRecentErrMsg will tell it too."""
+    if isinstance(failure, _native.AclnnError):
+        _native.refusal(int(failure.status), str(failure))
+    raise failure
+
+
+def _checked(stream: aclrtStream | None) -> _Queue:
     if stream is None:
         raise _native.refusal(_NULLPTR, "stream = None: must not be null")
     if not isinstance(stream, aclrtStream):
         raise TypeError(f"stream = {stream!r}: must be an aclrtStream, not {type(stream).__name__}")
-    return stream
+    stream._queue.check_usable()
+    return stream._queue
 
 
 def aclrtCreateStream() -> aclrtStream:
@@ -130,9 +180,7 @@ def aclrtCreateStream() -> aclrtStream:
     >>> aclnn_bw.aclrtSynchronizeStream(stream)
     >>> aclnn_bw.aclrtDestroyStream(stream)
     """
-    stream = aclrtStream()
-    _streams.add(stream)
-    return stream
+    return aclrtStream()
 
 
 def aclrtSynchronizeStream(stream: aclrtStream | None) -> None:
@@ -140,33 +188,45 @@ def aclrtSynchronizeStream(stream: aclrtStream | None) -> None:
 
     None is the calling thread's own, which has nothing to wait for.
     """
-    if stream is not None:
-        _checked(stream)._synchronize()
+    if stream is None:
+        return
+    failure = _checked(stream).take_failure()
+    if failure is not None:
+        _raise(failure)
 
 
 def aclrtDestroyStream(stream: aclrtStream) -> None:
     """Wait until the stream's queue is empty, then end it. Failures that nobody has asked for are forgotten."""
-    _checked(stream)._destroy()
+    queue = _checked(stream)
+    queue.close()
+    queue.drain()
+    if queue.thread is not None:
+        queue.thread.join()
+    _drop_idle()
 
 
 def aclrtSynchronizeDevice() -> None:
     """Wait for every stream of this process; raise the first failure found, after all have been waited for."""
     first: BaseException | None = None
-    for stream in sorted(_streams, key=lambda one: one._number):
-        if stream._process != os.getpid() or stream._destroyed:
-            continue
-        try:
-            stream._synchronize()
-        except Exception as error:  # noqa: BLE001 -- raised below, once all streams are idle
-            first = first or error
+    for queue in _own_queues():
+        failure = queue.take_failure()
+        first = first or failure
     if first is not None:
-        raise first
+        _raise(first)
 
 
 def _finish_at_exit() -> None:
-    for stream in list(_streams):
-        if stream._process == os.getpid():
-            stream._drain()
+    for queue in _own_queues():
+        queue.drain()
+
+
+def _forget_inherited() -> None:
+    """In a forked child: the locks may be held by threads that are not here."""
+    global _registry_lock
+    _registry_lock = threading.Lock()
+    _queues.clear()
 
 
 atexit.register(_finish_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_inherited)

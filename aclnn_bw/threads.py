@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from contextvars import Token
-from pathlib import Path
 from types import TracebackType
 
 from aclnn_bw import _native
@@ -13,14 +12,19 @@ from aclnn_bw import _native
 _MOST = 65535
 
 
+def _text(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
 def _cgroup_cores() -> int | None:
     """Whole cores of the cgroup's CPU quota (version 2, else 1), at least 1; None without a quota."""
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()[:2]
+        quota, period = _text("/sys/fs/cgroup/cpu.max").split()[:2]
     except (OSError, ValueError):
         try:
-            quota = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").read_text()
-            period = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us").read_text()
+            quota = _text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+            period = _text("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
         except OSError:
             return None
     try:
@@ -47,7 +51,7 @@ def _from_environment(cores: int) -> int:
         if not value:
             continue
         first = value.split(",")[0].strip() if variable == "OMP_NUM_THREADS" else value
-        if first.isascii() and first.isdigit() and 1 <= int(first) <= _MOST:
+        if first.isascii() and first.isdigit() and len(first) <= 5 and 1 <= int(first) <= _MOST:
             return int(first)
         warnings.warn(f"{variable}={value!r} is ignored: must be an integer in [1, {_MOST}]", RuntimeWarning,
                       stacklevel=2)
@@ -76,13 +80,14 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Set the thread count of the process, from 1 to 65535; a `num_threads` context wins over it.
 
-    Phase 1 fixes an executor's threads. Small work stays on one thread whatever the setting, and a team is never larger than
-    max(16, four times the available cores). Without OpenMP, and in a forked child, the setting has no effect.
+    Phase 1 fixes an executor's threads. Small work stays on one thread whatever the setting, and a team is never
+    larger than max(16, four times the available cores). Without OpenMP, and in a forked child, the setting has no
+    effect.
     """
     _native.set_process_threads(_checked(n), _cores)
 
 
-class num_threads:  # noqa: N801 -- used as a function
+class num_threads:
     """Context manager: the thread count for the current context only.
 
     >>> import aclnn_bw

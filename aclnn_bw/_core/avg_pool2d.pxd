@@ -17,12 +17,13 @@ cdef enum Rounding:
 cdef enum Algorithm:
     FILL        # one window covers the whole plane: its share everywhere
     FLAT        # stride 1, as many columns out as in: the plane is one long vector
-    BANDED      # any geometry: a band of rows summed along w, then along h, then spread to the columns and rows it serves
-    STREAMED    # as BANDED, one row of windows at a time: kernels so tall that a band's rows do not fit the scratch
+    BANDED      # any geometry: a band of rows summed along w, then along h, then spread to what it serves
+    STREAMED    # as BANDED, one row of windows at a time: for kernels so tall that a band does not fit the scratch
 
 # One axis. `kernel`, `stride` and `pad` describe which window covers which position and are cut down to what the sizes
 # can tell apart: position i lies in window o if and only if 0 <= i + pad - o*stride < kernel. With i + pad =
-# q*stride + r, that is the windows q-m+1 .. q, where m = `terms` for the first `long_phases` values of r, else one less.
+# q*stride + r, that is the windows q-m+1 .. q, where m = `terms` for the first `long_phases` values of r, else one
+# less.
 cdef struct Axis:
     int64_t size            # positions in gradInput
     int64_t out             # windows in gradOutput
@@ -66,14 +67,15 @@ cdef struct AvgPool2dPlan:
 cdef extern int avg_pool2d_backward "aclnn_bw_avg_pool2d_backward" (
     const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* kernel_size,
     const IntArray* stride, const IntArray* padding, bint ceil_mode, bint count_include_pad,
-    const int64_t* divisor_override, int64_t cube_math_type, const Tensor* grad_input, Executor** executor) noexcept nogil
+    const int64_t* divisor_override, int64_t cube_math_type, const Tensor* grad_input,
+    Executor** executor) noexcept nogil
 
 
 cdef inline int64_t window_length(const Axis* axis, int64_t o, bint include_pad) noexcept nogil:
     """The divisor's factor along an axis: min(start + kernel, size + pad) - start, clipped to the image or not.
 
-    Written without start + kernel, which could overflow. Never 0: a window starts before size + pad, and 2*pad <= kernel
-    makes it reach into the image.
+    Written without start + kernel, which could overflow. Never 0: a window starts before size + pad, and 2*pad <=
+    kernel makes it reach into the image.
     """
     cdef int64_t start = o * axis.full_stride - axis.full_pad
     cdef int64_t begin = start if include_pad or start > 0 else 0

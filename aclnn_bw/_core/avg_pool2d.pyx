@@ -1,7 +1,7 @@
 """AvgPool2dBackward: what it refuses, and what it plans.
 
-The rules follow the CANN operator (aclnnAvgPool2dBackward) and PyTorch's avg_pool2d_backward; the checks run in one fixed
-order, and the first that fails speaks.
+The rules follow the CANN operator (aclnnAvgPool2dBackward) and PyTorch's avg_pool2d_backward; the checks run in one
+fixed order, and the first that fails speaks.
 """
 from libc.stdint cimport int64_t
 
@@ -13,12 +13,12 @@ from aclnn_bw._core.checks cimport (
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
 from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, tuple_text
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, tensor_size, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE, ARG_PADDING,
     ARG_SELF, ARG_STRIDE, ASCEND910B, AVG_POOL2D_BACKWARD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, ERR_CREATE_EXECUTOR,
-    ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST, ONE_CALL, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SLOT_BF16, SLOT_F16, SLOT_F32,
-    SLOT_F64, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
+    ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST, ONE_CALL, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SLOT_BF16, SLOT_F16,
+    SLOT_F32, SLOT_F64, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
 )
 
 cdef enum:
@@ -29,6 +29,12 @@ cdef enum:
     LEAST_TILE = 256                # columns: below this the halo of a tile costs more than it saves
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
     LEAST_BAND = 8                  # rows
+
+cdef extern from *:
+    """
+    #define ACLNN_BW_MOST_BYTES (INT64_C(1) << 48)
+    """
+    int64_t MOST_BYTES "ACLNN_BW_MOST_BYTES"    # no tensor is larger; so that no size planned from it overflows
 
 
 # What the caller asked for, read into plain numbers.
@@ -82,12 +88,13 @@ cdef int check_divisor(const Context* context, const int64_t* divisor_override) 
 
 
 cdef int check_cube_math_type(const Context* context, int64_t mode, int dtype) noexcept nogil:
-    if not KEEP_DTYPE <= mode <= USE_HF32:
+    if mode < 0 or mode > <int64_t>USE_HF32:
         return refuse(ERR_INVALID, "%s = %lld: must be 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or "
                       "3 (USE_HF32)", name(context, ARG_CUBE_MATH_TYPE), <wide>mode)
     if (dtype == DT_FLOAT and context.product not in (ASCEND910B, HOST)
             and mode not in (ALLOW_FP32_DOWN_PRECISION, USE_FP16)):
-        return refuse(ERR_INVALID, "%s = %lld: must be 1 (ALLOW_FP32_DOWN_PRECISION) or 2 (USE_FP16) for ACL_FLOAT on %s",
+        return refuse(ERR_INVALID, "%s = %lld: must be 1 (ALLOW_FP32_DOWN_PRECISION) or 2 (USE_FP16) for ACL_FLOAT "
+                      "on %s",
                       name(context, ARG_CUBE_MATH_TYPE), <wide>mode, product_name(context.product))
     return SUCCESS
 
@@ -109,7 +116,7 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const T
         # 2*pad <= kernel has been checked: pooled_size does not overflow.
         pooled[i] = pooled_size(self.dims[rank - 2 + i], a.kernel[i], a.stride[i], a.pad[i], ceil_mode)
         if pooled[i] < 1:
-            return refuse(ERR_INVALID, "self.shape = %s: is too small along %s for %s = %lld, the output would be empty",
+            return refuse(ERR_INVALID, "self.shape = %s: is too small along %s for %s = %lld, no window fits",
                           tuple_text(text, self.dims, rank), choose(i == 0, "H", "W"), name(context, ARG_KERNEL_SIZE),
                           <wide>a.kernel[i])
     for i in range(rank - 2):
@@ -122,9 +129,9 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const T
 cdef Axis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad) noexcept nogil:
     """Cut kernel, stride and pad down to what `size` positions and `out` windows can tell apart.
 
-    The left edge o*stride - pad <= i holds for all positions and windows once pad reaches (out-1)*stride, the right edge
-    i < o*stride - pad + kernel once kernel - pad reaches size. (out-1)*stride < size + pad by the pooling formula, so
-    afterwards every number is below about four times the size, and nothing that follows overflows.
+    The left edge o*stride - pad <= i holds for all positions and windows once pad reaches (out-1)*stride, the right
+    edge i < o*stride - pad + kernel once kernel - pad reaches size. (out-1)*stride < size + pad by the pooling
+    formula, so afterwards every number is below about four times the size, and nothing that follows overflows.
     """
     cdef Axis axis
     axis.size = size
@@ -151,8 +158,8 @@ cdef bint constant_length(const Axis* axis, bint include_pad) noexcept nogil:
 
 
 cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint converts, bint scatters) noexcept nogil:
-    """Place the buffers of one unit; returns the bytes. `real` and `item` are the sizes of the types that are summed and
-    stored."""
+    """Place the buffers of one unit; returns the bytes. `real` and `item` are the sizes of the types that are summed
+    and stored."""
     cdef Axis* h = &plan.h
     cdef Axis* w = &plan.w
     cdef int64_t pitch, rows, terms, along, i
@@ -204,23 +211,27 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     cdef Axis* w = &plan.w
     cdef int64_t rows = h.count
     cdef int64_t size, wanted
-    plan.band = h.count
-    plan.tile = w.count
+    # More rows or columns than SCRATCH_BYTES never fit: to begin with no more keeps every product below 2**63.
+    plan.band = least(h.count, SCRATCH_BYTES)
+    plan.tile = least(w.count, SCRATCH_BYTES)
     if h.out == 1 and w.out == 1 and h.kernel == h.size and w.kernel == w.size:
         plan.algorithm = FILL
         rows = h.size
         plan.band = rows
-    elif h.stride == 1 and w.stride == 1 and w.out == w.size and w.kernel == 2 * w.pad + 1 and w.size > 4 * w.pad:
+    elif h.terms > SCRATCH_BYTES or w.terms > SCRATCH_BYTES:
+        plan.algorithm = STREAMED
+    elif (h.stride == 1 and w.stride == 1 and w.out == w.size and w.kernel == 2 * w.pad + 1 and w.size > 4 * w.pad
+            and w.size <= SCRATCH_BYTES):
         plan.algorithm = FLAT
     else:
         plan.algorithm = BANDED
     # Bands: the largest whose scratch stays in the cache, but not so small that the rows which neighbouring bands share
     # are most of the work.
     size = lay_out(plan, real, item, converts, scatters)
-    while size > BAND_BYTES and plan.band > most(LEAST_BAND, 2 * (h.terms - 1)):
+    while size > BAND_BYTES and plan.algorithm != STREAMED and plan.band > most(LEAST_BAND, 2 * (h.terms - 1)):
         plan.band = most(ceil_div(plan.band, 2), most(LEAST_BAND, 2 * (h.terms - 1)))
         size = lay_out(plan, real, item, converts, scatters)
-    if size > SCRATCH_BYTES:
+    if size > SCRATCH_BYTES and plan.algorithm == FLAT:
         plan.algorithm = BANDED
         size = lay_out(plan, real, item, converts, scatters)
     while size > SCRATCH_BYTES and plan.tile > LEAST_TILE:
@@ -248,10 +259,14 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef RangeFn kernel
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
-    cdef int64_t batch, planes, scratch, units, i
+    cdef int64_t batch, planes, scratch, units
     cdef int rank = self.rank
     cdef int slot, status
     cdef bint reduced
+    cdef char[TEXT] text
+    if tensor_size(grad_input) > MOST_BYTES // item:
+        return refuse(ERR_INVALID, "%s.shape = %s: has more bytes than a machine addresses",
+                      name(context, ARG_GRAD_INPUT), tuple_text(text, self.dims, rank))
     executor = new_executor(AVG_POOL2D_BACKWARD, sizeof(AvgPool2dPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")

@@ -100,7 +100,8 @@ cdef inline int none_zero_but_batch(const Context* context, int argument, const 
 
 cdef inline int apart(const Context* context, int argument, const Tensor* written, int reference,
                       const Tensor* read) noexcept nogil:
-    """The output shares no element with an input whose values are read. An unbound tensor is checked once it is bound."""
+    """The output shares no element with an input whose values are read. An unbound tensor is checked once it is
+    bound."""
     if written.data == NULL or read.data == NULL:
         return SUCCESS
     if tensors_overlap(written, written.data + written.offset * item_size(written.dtype),

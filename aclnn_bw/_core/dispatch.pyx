@@ -1,7 +1,7 @@
 """The choice of the instruction set. The environment is read by the face, not here.
 
-The build defines ACLNN_BW_VARIANTS where the compiler makes x86-64-v2, v3 and v4 objects of the kernels; each brings its
-own `fill_table`. Elsewhere there is one variant, of the compiler's baseline.
+The build defines ACLNN_BW_VARIANTS where the compiler makes x86-64-v2, v3 and v4 objects of the kernels; each brings
+its own `fill_table`. Elsewhere there is one variant, of the compiler's baseline.
 """
 from aclnn_bw._core.types cimport KernelTable
 

@@ -11,10 +11,12 @@ from aclnn_bw._core.arithmetic cimport least, most, round_up
 from aclnn_bw._core.checks cimport apart
 from aclnn_bw._core.names cimport name
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport check_view, item_size, tensor_meets
+from aclnn_bw._core.tensor cimport (
+    check_alignment, check_bounds, check_injective, check_writable, item_size, tensor_meets,
+)
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ERR_INNER, ERR_INVALID, ERR_NULLPTR, MAX_TENSORS, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SUCCESS, TWO_PHASE,
-    Context, Executor, RangeFn, Run, Tensor,
+    ALIGNMENT, ERR_INNER, ERR_INVALID, ERR_NULLPTR, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SUCCESS,
+    TWO_PHASE, Context, Executor, RangeFn, Run, Tensor,
 )
 
 cdef extern from "floating_mode.h" nogil:
@@ -41,7 +43,8 @@ cdef extern from * nogil:
 
 cdef enum:
     BYTES_PER_THREAD = 65536    # below twice this, waking a second thread costs more than it saves
-    LEAST_TEAM_LIMIT = 16       # a team is never larger than this or four times the cores: libgomp's own limits are near
+    LEAST_TEAM_LIMIT = 16       # a team is never larger than this or four times the cores: libgomp's own limits are
+    near
 
 
 cdef Executor* new_executor(int op, int64_t plan_size) noexcept nogil:
@@ -67,27 +70,33 @@ cdef void add_tensor(Executor* executor, int argument, int role, const Tensor* t
 
 
 cdef int check_tensors(const Context* context, const Executor* executor) noexcept nogil:
-    """Writability, alignment and bounds of every tensor, then overlap of outputs with inputs that are read."""
-    cdef int status
+    """Writability, then alignment, then bounds of every tensor; then overlap of outputs with themselves and with inputs
+    that are read."""
+    cdef int status = SUCCESS
     cdef int i, j
     for i in range(executor.tensors):
-        status = check_view(context, executor.arguments[i], &executor.tensor[i], executor.roles[i] == ROLE_WRITTEN)
-        if status != SUCCESS:
-            return status
+        if status == SUCCESS and executor.roles[i] == ROLE_WRITTEN:
+            status = check_writable(context, executor.arguments[i], &executor.tensor[i])
     for i in range(executor.tensors):
-        if executor.roles[i] == ROLE_WRITTEN:
+        if status == SUCCESS:
+            status = check_alignment(context, executor.arguments[i], &executor.tensor[i])
+    for i in range(executor.tensors):
+        if status == SUCCESS:
+            status = check_bounds(context, executor.arguments[i], &executor.tensor[i])
+    for i in range(executor.tensors):
+        if status == SUCCESS and executor.roles[i] == ROLE_WRITTEN:
+            status = check_injective(context, executor.arguments[i], &executor.tensor[i])
             for j in range(executor.tensors):
-                if executor.roles[j] == ROLE_READ:
+                if status == SUCCESS and executor.roles[j] == ROLE_READ:
                     status = apart(context, executor.arguments[i], &executor.tensor[i],
                                    executor.arguments[j], &executor.tensor[j])
-                    if status != SUCCESS:
-                        return status
-    return SUCCESS
+    return status
 
 
 cdef void set_work(Executor* executor, const Context* context, RangeFn kernel, int64_t units, int64_t bytes,
                    int64_t scratch) noexcept nogil:
-    """Fix the kernel, the threads and the workspace. `bytes` is the compulsory traffic, `scratch` what a range needs."""
+    """Fix the kernel, the threads and the workspace. `bytes` is the compulsory traffic, `scratch` what a range
+    needs."""
     cdef int64_t threads = least(context.threads, units)
     threads = least(threads, most(LEAST_TEAM_LIMIT, 4 * context.cores))
     threads = most(1, least(threads, bytes // BYTES_PER_THREAD))
@@ -109,7 +118,8 @@ cdef int make_repeatable(Executor* executor) noexcept nogil:
 
 
 cdef int rebind(Executor* executor, const Context* context, int64_t index, const Tensor* tensor) noexcept nogil:
-    """Point tensor `index` at other memory. The view is the one of phase 1; all that depends on memory is checked again."""
+    """Point tensor `index` at other memory. The view is the one of phase 1; all that depends on memory is checked
+    again."""
     cdef Tensor before
     cdef int status
     if not 0 <= index < executor.tensors:
@@ -176,7 +186,8 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
         if executor.units == 0 or executor.roles[i] == ROLE_SHAPE:
             continue
         if tensor.data == NULL:
-            return refuse(ERR_NULLPTR, "%s: is unbound; it has no data to work on", name(context, executor.arguments[i]))
+            return refuse(ERR_NULLPTR, "%s: is unbound; it has no data to work on",
+                          name(context, executor.arguments[i]))
         if workspace != NULL and tensor_meets(tensor, run.data[i], workspace, size):
             return refuse(ERR_INVALID, "workspace: overlaps %s", name(context, executor.arguments[i]))
     i = claim(executor, queue)

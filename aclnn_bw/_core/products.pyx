@@ -34,6 +34,7 @@ cdef int check_dtype(const Context* context, int op, int argument, int dtype, bi
     text[0] = 0
     for allowed in range(DT_BF16 + 1):
         if takes_dtype(op, context.product, allowed) and used < TEXT:
-            used += snprintf(text + used, <size_t>(TEXT - used), "%s%s", choose(used > 0, ", ", ""), dtype_name(allowed))
+            used += snprintf(text + used, <size_t>(TEXT - used), "%s%s", choose(used > 0, ", ", ""),
+                             dtype_name(allowed))
     return refuse(ERR_INVALID, "%s.dtype = %s: must be one of %s on %s", name(context, argument), dtype_name(dtype),
                   text, product_name(context.product))

@@ -239,53 +239,91 @@ cdef bint residues_apart(const Lattice* a, const Lattice* b) noexcept nogil:
     return a.item <= distance <= step - b.item
 
 
+cdef void byte_range(const Tensor* tensor, const char* data, uintptr_t* begin, uintptr_t* end) noexcept nogil:
+    """The addresses from the first byte to past the last of a bounded view that is not empty."""
+    cdef int64_t item = item_size(tensor.dtype)
+    cdef int64_t i, reach
+    begin[0] = end[0] = <uintptr_t>data
+    for i in range(tensor.rank):
+        reach = (tensor.dims[i] - 1) * tensor.strides[i] * item
+        if reach < 0:
+            begin[0] += <uintptr_t>reach
+        else:
+            end[0] += <uintptr_t>reach
+    end[0] += <uintptr_t>item
+
+
+cdef bint reaches(const Tensor* tensor, const char* data, uintptr_t begin, uintptr_t end) noexcept nogil:
+    """Whether the view's address range meets [begin, end): the quick answer for memory that lies apart."""
+    cdef uintptr_t first = 0
+    cdef uintptr_t last = 0
+    byte_range(tensor, data, &first, &last)
+    return first < end and begin < last
+
+
 cdef bint tensors_overlap(const Tensor* written, const char* written_data, const Tensor* other,
                           const char* other_data) noexcept nogil:
     """Whether a legal output shares a byte with another view. Both bounded; an empty one shares nothing."""
     cdef Lattice a, b
+    cdef uintptr_t begin = 0
+    cdef uintptr_t end = 0
     if tensor_size(written) == 0 or tensor_size(other) == 0:
+        return False
+    byte_range(other, other_data, &begin, &end)
+    if not reaches(written, written_data, begin, end):
         return False
     a = make_lattice(written, written_data)
     b = make_lattice(other, other_data)
-    if a.start + <uintptr_t>span_from(&a, 0) <= b.start or b.start + <uintptr_t>span_from(&b, 0) <= a.start:
-        return False
     return not residues_apart(&a, &b) and any_byte_shared(&a, &b)
 
 
 cdef bint tensor_meets(const Tensor* tensor, const char* data, const char* begin, int64_t size) noexcept nogil:
     """Whether a view has a byte in [begin, begin + size)."""
     cdef Lattice block, view
-    if size == 0 or tensor_size(tensor) == 0:
+    if size == 0 or tensor_size(tensor) == 0 or not reaches(tensor, data, <uintptr_t>begin,
+                                                            <uintptr_t>begin + <uintptr_t>size):
         return False
     view = make_lattice(tensor, data)
     block.start = <uintptr_t>begin
     block.item = size
     block.rank = 0
-    if view.start + <uintptr_t>span_from(&view, 0) <= block.start or block.start + <uintptr_t>size <= view.start:
-        return False
     return any_byte_shared(&block, &view)
 
 
-cdef int check_view(const Context* context, int argument, const Tensor* tensor, bint written) noexcept nogil:
-    """Writability, alignment, bounds: what makes every element of the view legal to touch."""
+cdef int check_writable(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    if tensor.data != NULL and not tensor.flags & WRITABLE:
+        return refuse(ERR_INVALID, "%s is read-only: must be writable", name(context, argument))
+    return SUCCESS
+
+
+cdef int check_alignment(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    if tensor_size(tensor) != 0 and tensor.flags & BROKEN_STRIDE:
+        return refuse(ERR_INVALID, "%s has a byte stride that is no multiple of its item size of %lld bytes",
+                      name(context, argument), <wide>item_size(tensor.dtype))
+    if tensor_size(tensor) != 0 and tensor.flags & MISALIGNED:
+        return refuse(ERR_INVALID, "%s is misaligned: its address must be a multiple of its dtype's alignment",
+                      name(context, argument))
+    return SUCCESS
+
+
+cdef int check_bounds(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    """Every element of the view lies inside its storage."""
     cdef int64_t low = 0
     cdef int64_t high = 0
     cdef char[TEXT] text
-    if written and tensor.data != NULL and not tensor.flags & WRITABLE:
-        return refuse(ERR_INVALID, "%s is read-only: must be writable", name(context, argument))
     if tensor_size(tensor) == 0:
         return SUCCESS
-    if tensor.flags & BROKEN_STRIDE:
-        return refuse(ERR_INVALID, "%s has a byte stride that is no multiple of its item size of %lld bytes",
-                      name(context, argument), <wide>item_size(tensor.dtype))
-    if tensor.flags & MISALIGNED:
-        return refuse(ERR_INVALID, "%s is misaligned: its address must be a multiple of its dtype's alignment",
-                      name(context, argument))
     if not tensor_bounds(tensor, &low, &high) or low < 0 or high >= tensor.storage:
         return refuse(ERR_INVALID, "%s.strides = %s: with offset %lld the view leaves its storage of %lld elements",
                       name(context, argument), tuple_text(text, tensor.strides, tensor.rank), <wide>tensor.offset,
                       <wide>tensor.storage)
-    if written and not is_injective(tensor):
+    return SUCCESS
+
+
+cdef int check_injective(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    """No two elements of an output are the same memory. Needs check_bounds."""
+    cdef char[TEXT] text
+    if tensor_size(tensor) != 0 and not is_injective(tensor):
         return refuse(ERR_INVALID, "%s.strides = %s: elements of an output must not overlap", name(context, argument),
                       tuple_text(text, tensor.strides, tensor.rank))
     return SUCCESS

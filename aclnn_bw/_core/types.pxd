@@ -113,8 +113,8 @@ cdef enum Role:
     ROLE_SHAPE      # an input that gives its shape only: may be unbound, may overlap anything
     ROLE_WRITTEN    # the output
 
-# Serial work on the units [begin, end) of a plan. `data` holds the first view element of each tensor, in argument order;
-# `scratch` is this range's own.
+# Serial work on the units [begin, end) of a plan. `data` holds the first view element of each tensor, in argument
+# order; `scratch` is this range's own.
 ctypedef void (*RangeFn)(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil
 
 # The storage types for which a kernel exists, as indices of a table row.

@@ -3,22 +3,23 @@
 The formula is that of PyTorch's avg_pool2d_backward (aten/src/ATen/native/cpu/AvgPoolKernel.cpp), gathered instead of
 scattered: every element of gradInput has one writer.
 
-Numerics. float32, float16 and bfloat16 are summed in float32, float64 in float64. A term is gradOutput times the rounded
-reciprocal of its divisor (two factors, one for each axis, if the border changes it), scaled before it is added so that
-no partial sum overflows where the result does not. Terms start from +0.0. A row of windows is summed first, ascending in
-ow; then the rows, ascending in oh. 16-bit results are rounded once, at the end. Every path below adds the same terms in
-the same order, so bands, tiles, threads, strides and instruction sets do not show in the result.
+Numerics. float32, float16 and bfloat16 are summed in float32, float64 in float64. A term is gradOutput times the
+rounded reciprocal of its divisor (two factors, one for each axis, if the border changes it), scaled before it is added
+so that no partial sum overflows where the result does not. Terms start from +0.0. A row of windows is summed first,
+ascending in ow; then the rows, ascending in oh. 16-bit results are rounded once, at the end. Every path below adds the
+same terms in the same order, so bands, tiles, threads, strides and instruction sets do not show in the result.
 
-Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel (types of the plan: `Axis`). Rows oh outside
-[0, Ho) and columns ow outside [0, Wo) are zeroed in the scratch and never read from gradOutput; ih and iw are clipped to
-the band and tile, which lie inside gradInput; phase 1 has proved that both views lie inside their storage.
+Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel (types of the plan: `Axis`). Rows oh
+outside [0, Ho) and columns ow outside [0, Wo) are zeroed in the scratch and never read from gradOutput; ih and iw are
+clipped to the band and tile, which lie inside gradInput; phase 1 has proved that both views lie inside their storage.
 
-Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds. Along an axis, position i + pad = q*stride
-+ r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases r, one less for the others. So
-there are two kinds of column sums and two kinds of row sums, computed once for each q, in long loops over a whole band
-with zeros between the rows, and then spread to the positions. kernel == stride is the case of one term: copy and spread.
-At stride 1 with as many columns out as in (FLAT) the plane is summed as one long vector, and the few edge columns, which
-took terms from the neighbouring rows, are done again: 1.15 to 2.9 times as fast as rows with zeros between them.
+Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds. Along an axis, position i + pad =
+q*stride + r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases r, one less for the
+others. So there are two kinds of column sums and two kinds of row sums, computed once for each q, in long loops over a
+whole band with zeros between the rows, and then spread to the positions. kernel == stride is the case of one term:
+copy and spread. At stride 1 with as many columns out as in (FLAT) the plane is summed as one long vector, and the few
+edge columns, which took terms from the neighbouring rows, are done again: 1.15 to 2.9 times as fast as rows with zeros
+between them.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -57,7 +58,8 @@ cdef void column_factors(const AvgPool2dPlan* plan, real* factors, int64_t begin
 
 cdef inline void load_terms(const AvgPool2dPlan* plan, real* to, const element* source, int64_t stride, int64_t n,
                             real factor, const real* factors) noexcept nogil:
-    """to = (source, rounded as the plan says) * factor [* factors] + 0.0; the zero makes -0.0 a +0.0 once and for all."""
+    """to = (source, rounded as the plan says) * factor [* factors] + 0.0; the zero makes -0.0 a +0.0 once and for
+    all."""
     cdef int64_t i
     cdef const real* loaded = to
     if (real is float and element is float) or (real is double and element is double):
@@ -152,8 +154,8 @@ cdef void load_rows(const AvgPool2dPlan* plan, real* terms, const element* grad_
     memset(terms, 0, <size_t>(first * pitch) * sizeof(real))
     memset(terms + last * pitch, 0, <size_t>((rows - last) * pitch) * sizeof(real))
     if factors == NULL and n == pitch and along == 1 and down == pitch:
-        load_terms(plan, terms + first * pitch, grad_output__hw + (oh + first) * down + begin, 1, (last - first) * pitch,
-                   factor, NULL)
+        load_terms(plan, terms + first * pitch, grad_output__hw + (oh + first) * down + begin, 1,
+                   (last - first) * pitch, factor, NULL)
         return
     for r in range(first, last):
         if factors != NULL:
@@ -187,6 +189,12 @@ cdef void mend_edges(real* sums, const real* terms, int64_t rows, int64_t column
     cdef int64_t r, c, k
     cdef const real* row
     cdef real left, right
+    if pad == 1:
+        for r in range(rows):
+            row = terms + r * columns
+            sums[r * columns] = row[0] + row[1]
+            sums[r * columns + columns - 1] = row[columns - 2] + row[columns - 1]
+        return
     for r in range(rows):
         row = terms + r * columns
         for c in range(pad):
@@ -288,8 +296,8 @@ cdef void banded_unit(const AvgPool2dPlan* plan, const element* grad_output__hw,
     cdef int64_t oh = plan.h.first + q - (mh - 1)
     cdef int64_t ow = plan.w.first + p - (plan.w.terms - 1)
     cdef real* terms = <real*>(scratch + plan.at_terms)
-    cdef real* long_columns
-    cdef real* short_columns
+    cdef real* long_columns = NULL
+    cdef real* short_columns = NULL
     cdef (real*)[4] sums
     cdef int64_t m, kind
     for kind in range(4):
@@ -313,9 +321,14 @@ cdef void banded_unit(const AvgPool2dPlan* plan, const element* grad_output__hw,
     load_rows(plan, terms, grad_output__hw, oh, loaded, ow, pitch, factor, factors)
     sum_columns(plan, scratch, &long_columns, &short_columns, loaded * pitch - (pitch - columns))
     if (real is float and element is float) or (real is double and element is double):
-        if plan.w.stride == 1 and plan.grad_input_strides[3] == 1 and not plan.round_result:
-            write_rows(plan, grad_input__hw, <const real*>long_columns, q, rows, p, columns, pitch)
-            return
+        if plan.grad_input_strides[3] == 1 and not plan.round_result:
+            if plan.w.stride == 1:
+                write_rows(plan, grad_input__hw, <const real*>long_columns, q, rows, p, columns, pitch)
+                return
+            if plan.w.stride == 2 and plan.w.terms == 2 and mh == 2 and plan.h.stride == 2:
+                write_pairs(plan, grad_input__hw, <const real*>long_columns, <const real*>short_columns, q, rows, p,
+                            columns, pitch)
+                return
     sums[LONG_LONG] = sum_rows(sums[LONG_LONG], long_columns, n, pitch, mh)
     sums[LONG_SHORT] = sum_rows(sums[LONG_SHORT], short_columns, n, pitch, mh)
     if plan.h.long_phases < plan.h.stride:
@@ -352,6 +365,58 @@ cdef void write_rows(const AvgPool2dPlan* plan, real* grad_input__hw, const real
             else:
                 memset(to, 0, <size_t>columns * sizeof(real))
             made = to
+
+
+cdef inline void spread_pairs(real* to, int64_t n, const real* long_columns, const real* short_columns,
+                              int64_t pitch, bint sum_two, bint from_short) noexcept nogil:
+    """to[0::2], to[1::2] = long, short columns, each the sum of two rows or one row as it is; `from_short`: to begins
+    with the short one, whose long one lies in the padding. No short columns: the long ones twice."""
+    cdef int64_t full, j
+    if short_columns == NULL:
+        short_columns = long_columns
+    if from_short:
+        to[0] = short_columns[0] + short_columns[pitch] if sum_two else short_columns[0]
+        to += 1
+        n -= 1
+        long_columns += 1
+        short_columns += 1
+    full = n // 2
+    if sum_two:
+        for j in range(full):
+            to[2 * j] = long_columns[j] + long_columns[j + pitch]
+            to[2 * j + 1] = short_columns[j] + short_columns[j + pitch]
+        if n % 2:
+            to[n - 1] = long_columns[full] + long_columns[full + pitch]
+    else:
+        for j in range(full):
+            to[2 * j] = long_columns[j]
+            to[2 * j + 1] = short_columns[j]
+        if n % 2:
+            to[n - 1] = long_columns[full]
+
+
+cdef void write_pairs(const AvgPool2dPlan* plan, real* grad_input__hw, const real* long_columns,
+                      const real* short_columns, int64_t q, int64_t rows, int64_t p, int64_t columns,
+                      int64_t pitch) noexcept nogil:
+    """Stride 2 and kernel 3 or 4 along both axes, nothing to convert: sum two rows and spread them in one pass, 1.6
+    times as fast as a pass for each."""
+    cdef const Axis* h = &plan.h
+    cdef int64_t start = (plan.w.first + p) * 2 - plan.w.pad
+    cdef int64_t iw = most(start, 0)
+    cdef int64_t width = least(start + 2 * columns, plan.w.size) - iw
+    cdef int64_t j, r, ih
+    cdef bint sum_two
+    cdef real* to
+    for j in range(rows):
+        for r in range(2):
+            ih = (h.first + q + j) * 2 + r - h.pad
+            if not 0 <= ih < h.size:
+                continue
+            to = grad_input__hw + ih * plan.grad_input_strides[2] + iw
+            sum_two = r < h.long_phases
+            spread_pairs(to, width, long_columns + (j if sum_two else j + 1) * pitch,
+                         short_columns + (j if sum_two else j + 1) * pitch if short_columns != NULL else NULL,
+                         pitch, sum_two, iw > start)
 
 
 cdef void spread_rows(const AvgPool2dPlan* plan, element* grad_input__hw, char* scratch, real** sums, int64_t q,
@@ -409,20 +474,24 @@ cdef void backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_
     cdef element* grad_input__hw
     cdef real factor = <real>constant_factor(plan)
     cdef real* factors = NULL
-    cdef int64_t unit, plane, n, c, q, rows, p, columns
+    cdef int64_t c, q, rows, p, columns
+    cdef int64_t height = plan.h.size if plan.algorithm == FILL else plan.h.count
     cdef int64_t tile = -1
     if not plan.constant_divisor:
         factors = <real*>(scratch + plan.at_factors)
-    for unit in range(begin, end):
-        p = unit % plan.tiles * plan.tile
-        q = unit // plan.tiles % plan.bands * plan.band
-        plane = unit // plan.tiles // plan.bands
-        n = plane // plan.channels
-        c = plane % plan.channels
-        rows = least(plan.band, (plan.h.size if plan.algorithm == FILL else plan.h.count) - q)
+    # Unit = ((n*C + c)*bands + band)*tiles + tile: taken apart once, then counted on.
+    p = begin % plan.tiles * plan.tile
+    q = begin // plan.tiles % plan.bands * plan.band
+    c = begin // plan.tiles // plan.bands
+    grad_output__hw = (grad_output__nchw + c // plan.channels * plan.grad_output_strides[0]
+                       + c % plan.channels * plan.grad_output_strides[1])
+    grad_input__hw = (grad_input__nchw + c // plan.channels * plan.grad_input_strides[0]
+                      + c % plan.channels * plan.grad_input_strides[1])
+    c %= plan.channels
+    while begin < end:
+        begin += 1
+        rows = least(plan.band, height - q)
         columns = least(plan.tile, plan.w.count - p)
-        grad_output__hw = grad_output__nchw + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
-        grad_input__hw = grad_input__nchw + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1]
         if factors != NULL and p != tile:
             tile = p
             column_factors(plan, factors, most(plan.w.first + p - (plan.w.terms - 1), 0),
@@ -434,6 +503,19 @@ cdef void backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_
         else:
             banded_unit(plan, grad_output__hw, grad_input__hw, scratch, q, rows, p, columns, factor,
                         <const real*>factors)
+        p += plan.tile
+        if p >= plan.w.count:
+            p = 0
+            q += plan.band
+            if q >= height:
+                q = 0
+                c += 1
+                grad_output__hw += plan.grad_output_strides[1]
+                grad_input__hw += plan.grad_input_strides[1]
+                if c == plan.channels:
+                    c = 0
+                    grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]
+                    grad_input__hw += plan.grad_input_strides[0] - plan.channels * plan.grad_input_strides[1]
 
 
 cdef void backward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:

@@ -1,0 +1,27 @@
+"""Times of aclnn_bw and its peers on the same data: ``python -m benchmarks --help``.
+
+``cases`` says what is measured, ``peers`` whom we are compared with, ``check`` proves a result before it is timed,
+``timing`` measures, ``report`` prints. A new operator is one class in ``cases``, its rows in ``CASES`` and one adapter
+per peer.
+"""
+
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+def _prefer_installed_package() -> None:
+    """Look for aclnn_bw outside this source tree first, unless it is compiled here.
+
+    ``python -m`` puts the current folder in front of the path; in a checkout the folder aclnn_bw there holds no
+    compiled module and would hide the installed package.
+    """
+    if any((_ROOT / "aclnn_bw" / f"_native{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+        return
+    here = [entry for entry in sys.path if Path(entry or ".").resolve() == _ROOT]
+    sys.path[:] = [entry for entry in sys.path if entry not in here] + here
+
+
+_prefer_installed_package()

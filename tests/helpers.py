@@ -1,0 +1,265 @@
+"""Shared by the operators' tests: the error bound, guarded arrays in any layout, one runner for both phases."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+import reference
+
+import aclnn_bw
+
+TESTS = Path(__file__).resolve().parent
+
+DTYPES = {
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
+HALF_TYPES = ("float16", "bfloat16")
+
+
+def oracle_type(dtype):
+    """The type in which the twin computes: float64's own results need a wider one (where the platform has it)."""
+    return np.dtype(np.longdouble if dtype == np.float64 else np.float64)
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+
+def normal(rng, shape, dtype):
+    """Normal numbers of both signs, rounded to the dtype."""
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def bits(array):
+    """The array's values as unsigned integers, with every NaN as the same one: NaN payloads are free."""
+    array = np.ascontiguousarray(array)
+    words = array.view(f"u{array.itemsize}").copy()
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        words[np.isnan(array)] = np.iinfo(words.dtype).max
+    return words
+
+
+def assert_same_bytes(result, expected):
+    assert result.shape == expected.shape
+    assert result.dtype == expected.dtype
+    differ = np.argwhere(bits(result) != bits(expected))
+    if len(differ):
+        place = tuple(map(int, differ[0]))
+        message = f"{len(differ)} of {result.size} elements differ, first at {place}: "
+        raise AssertionError(message + f"{result[place]!r}, not {expected[place]!r}")
+
+
+def assert_no_negative_zero(result):
+    assert not np.any((result == 0) & np.signbit(result))
+
+
+# ---- the error bound ------------------------------------------------------------------------------------------------
+
+
+def assert_is_sum(result, exact, sum_abs, terms, rounding=None):
+    """`result` is a sum of `terms` terms that is `exact`, within (terms + 3) * eps * sum|terms|.
+
+    eps and, for each term, one smallest subnormal are those of the type in which the sum runs: float64 for float64,
+    float32 for all others. `rounding` is the one more rounding that the sum undergoes; that of the 16-bit types is
+    implied. Rounding is monotone, so the result lies between the roundings of the interval's ends: where no
+    cancellation widens the interval that is within one ulp of the exact sum rounded. A NaN or inf must be met exactly.
+    """
+    wide = np.asarray(exact).dtype
+    info = np.finfo(np.float64 if result.dtype == np.float64 else np.float32)
+    implied = {DTYPES["float16"]: reference.round_float16, DTYPES["bfloat16"]: reference.round_bfloat16}
+    rounding = rounding or implied.get(result.dtype)
+
+    assert result.shape == exact.shape
+    seen = result.astype(wide)
+    with np.errstate(invalid="ignore", over="ignore"):
+        bound = wide.type(info.eps) * (terms + 3) * sum_abs + wide.type(info.smallest_subnormal) * terms
+        if wide == np.float64 == result.dtype:
+            bound = 2 * bound  # no wider type on this platform: the twin has an error of its own
+        low, high = exact - bound, exact + bound
+        if rounding:
+            low, high = rounding(low), rounding(high)
+        largest = wide.type(info.max)
+        low, high = np.where(low < -largest, -np.inf, low), np.where(high > largest, np.inf, high)
+        good = (low <= seen) & (seen <= high)
+    good = np.where(np.isfinite(exact), good, (seen == exact) | (np.isnan(seen) & np.isnan(exact)))
+    if not good.all():
+        places = np.argwhere(~good)
+        place = tuple(map(int, places[0]))
+        raise AssertionError(
+            f"{len(places)} of {result.size} elements are wrong, first at {place}: {result[place]!r}, not "
+            f"{exact[place]!r} within [{low[place]!r}, {high[place]!r}]"
+        )
+
+
+# ---- guarded arrays in many layouts ---------------------------------------------------------------------------------
+
+# Each layout makes, for a shape of rank 3 or more, the shape of the array that holds the view, and the view.
+LAYOUTS = {
+    "contiguous": lambda *s: (s, lambda a: a),
+    "channels_last": lambda *s: ((*s[:-3], s[-2], s[-1], s[-3]), lambda a: np.moveaxis(a, -1, -3)),
+    "channels_last_reversed": lambda *s: ((*s[:-3], s[-2], s[-1], s[-3]), lambda a: np.moveaxis(a, -1, -3)[..., ::-1]),
+    "planes_transposed": lambda *s: ((*s[:-2], s[-1], s[-2]), lambda a: a.swapaxes(-1, -2)),
+    "channels_outermost": lambda *s: ((s[-3], *s[:-3], *s[-2:]), lambda a: np.moveaxis(a, 0, -3)),
+    "columns_reversed": lambda *s: (s, lambda a: a[..., ::-1]),
+    "rows_reversed": lambda *s: (s, lambda a: a[..., ::-1, :]),
+    "planes_reversed": lambda *s: (s, lambda a: a[..., ::-1, :, :]),
+    "all_reversed": lambda *s: (s, lambda a: a[tuple(slice(None, None, -1) for _ in s)]),
+    "every_second_column": lambda *s: ((*s[:-1], 2 * s[-1]), lambda a: a[..., ::2]),
+    "every_third_column_reversed": lambda *s: ((*s[:-1], 3 * s[-1]), lambda a: a[..., ::-3]),
+    "every_second_row": lambda *s: ((*s[:-2], 2 * s[-2], s[-1]), lambda a: a[..., 1::2, :]),
+    "columns_cropped": lambda *s: ((*s[:-1], s[-1] + 3), lambda a: a[..., 1:-2]),
+    "rows_cropped": lambda *s: ((*s[:-2], s[-2] + 3, s[-1]), lambda a: a[..., 2:-1, :]),
+    "channels_cropped": lambda *s: ((*s[:-3], s[-3] + 2, *s[-2:]), lambda a: a[..., 1:-1, :, :]),
+}
+
+# What stands around an input is NaN in every dtype, so that a read outside shows; an output is filled with ordinary
+# numbers, so that an element that is not written shows as well.
+NAN_BYTE, CANARY_BYTE = 0xFF, 0xA5
+
+
+class Guarded:
+    """A view in some layout inside a buffer of known bytes; `offset` shifts its address by single elements."""
+
+    def __init__(self, shape, dtype, layout="contiguous", offset=0, fill=CANARY_BYTE):
+        base_shape, view = LAYOUTS[layout](*shape)
+        start, size = 32 + offset, int(np.prod(base_shape))
+        self._fill = fill
+        self.buffer = np.full((start + size + 32) * dtype.itemsize, fill, np.uint8).view(dtype)
+        inside = np.zeros(self.buffer.shape, bool)
+        self.view, marks = (view(b[start : start + size].reshape(base_shape)) for b in (self.buffer, inside))
+        marks[...] = True
+        self._outside = ~inside
+        assert self.view.shape == tuple(shape)
+
+    def assert_outside_untouched(self):
+        words = self.buffer.view(np.uint8).reshape(self.buffer.size, -1)
+        assert np.all(words[self._outside] == self._fill), "something outside the array was written"
+
+
+def guarded_copy(array, layout="contiguous", offset=0):
+    """The values of `array` in another layout, with NaN all around."""
+    guarded = Guarded(array.shape, array.dtype, layout, offset, NAN_BYTE)
+    guarded.view[...] = array
+    return guarded
+
+
+# ---- both phases ----------------------------------------------------------------------------------------------------
+
+
+def run_two_phase(name, *arguments, stream=None):
+    """`aclnn<name>GetWorkspaceSize` and `aclnn<name>` with exactly the workspace that the first asks for.
+
+    The workspace lies at an odd address, holds NaN (nothing in it may be taken for a result) and is guarded.
+    Returns the workspace's size.
+    """
+    size, executor = getattr(aclnn_bw, f"aclnn{name}GetWorkspaceSize")(*arguments)
+    around = np.full(size + 128, NAN_BYTE, np.uint8)
+    workspace = around[65 : 65 + size] if size else None
+    getattr(aclnn_bw, f"aclnn{name}")(workspace, size, executor, stream)
+    if stream is not None:
+        aclnn_bw.aclrtSynchronizeStream(stream)
+    guards = around[:65], around[65 + size :]
+    assert all(np.all(guard == NAN_BYTE) for guard in guards), "something outside the workspace was written"
+    return size
+
+
+# ---- AvgPool2dBackward ----------------------------------------------------------------------------------------------
+
+
+class Pool(NamedTuple):
+    """A pooling of an image of `input_shape`; unpacked after a tensor it makes a call of the package or of the twin."""
+
+    input_shape: tuple
+    kernel_size: int | tuple
+    stride: int | tuple | None = None
+    padding: int | tuple = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
+
+    def __str__(self):
+        text = "x".join(map(str, self.input_shape)) + f"-k{self.kernel_size}"
+        text += f"-s{self.stride}" * (self.stride is not None) + f"-p{self.padding}" * (self.padding != 0)
+        text += "-ceil" * self.ceil_mode + "-exclude" * (not self.count_include_pad)
+        text += f"-by{self.divisor_override}" * (self.divisor_override is not None)
+        return text.replace("(", "").replace(")", "").replace(", ", "x")
+
+    @property
+    def output_shape(self):
+        return reference.pooled_shape(*self[:5])
+
+    def gradients(self, rng, dtype):
+        return normal(rng, self.output_shape, DTYPES[dtype])
+
+
+class Mode(NamedTuple):
+    """What decides the arithmetic of the two-phase call."""
+
+    product: str
+    dtype: str
+    cube_math_type: int = 0
+
+    def __str__(self):
+        return f"{self.product}-{self.dtype}-{self.cube_math_type}"
+
+    @property
+    def rounding(self):
+        """What gradOutput, and for float16 the result too, is rounded to; None: nothing."""
+        if self.dtype != "float32" or self.product == "Host" or self.cube_math_type == 0:
+            return None
+        half = self.cube_math_type == 2 or self.product != "Ascend910B"
+        return reference.round_float16 if half else reference.round_hf32
+
+
+# Every arithmetic that exists.
+MODES = [Mode("Host", dtype) for dtype in DTYPES] + [Mode("Ascend910B", "float32", cube) for cube in (2, 3)]
+
+
+def avg_pool2d_backward_two_phase(pool, grad_output, mode, out=None, stream=None):
+    """Both phases; the workspace that the first asks for is checked against the package's promise."""
+    dtype = DTYPES[mode.dtype]
+    out = np.empty(pool.input_shape, dtype) if out is None else out
+    stand_in = np.broadcast_to(np.zeros((), dtype), pool.input_shape)  # self gives its shape alone
+    sizes = [None if size is None else list(reference.pair(size)) for size in pool[1:4]]
+    rest = (pool.ceil_mode, pool.count_include_pad, pool.divisor_override or 0, mode.cube_math_type)
+    with aclnn_bw.soc(mode.product):
+        size = run_two_phase("AvgPool2dBackward", grad_output, stand_in, *sizes, *rest, out, stream=stream)
+    longest_row = max(pool.input_shape[-1], grad_output.shape[-1])
+    assert size <= aclnn_bw.get_num_threads() * (2 * 2**20 + 64 * longest_row)
+    return out
+
+
+def assert_is_avg_pool2d_backward(result, grad_output, pool, mode):
+    """The result against the twin, within the error bound."""
+    wide = oracle_type(result.dtype)
+    if mode.rounding:
+        grad_output = mode.rounding(grad_output)
+    with np.errstate(invalid="ignore"):
+        exact = reference.avg_pool2d_backward_quick(grad_output, *pool, dtype=wide)
+        sum_abs, terms = reference.sum_abs_and_terms(grad_output, *pool, dtype=wide)
+    rounds_result = mode.rounding is reference.round_float16
+    assert_is_sum(result, exact, sum_abs, terms, reference.round_float16 if rounds_result else None)
+
+
+# ---- other processes ------------------------------------------------------------------------------------------------
+
+
+def run_python(code, cwd, **environment):
+    """The standard output of a new interpreter that runs `code` with the tests importable, settings given by name.
+
+    `cwd` is a folder without the package's sources: `python -c` looks there first.
+    """
+    inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "ACLNN_BW_ISA")}
+    code = f"import sys; sys.path.insert(0, {str(TESTS)!r})\n{code}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, env={**inherited, **environment}, capture_output=True, text=True,
+        timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-4000:]}"
+    return done.stdout

@@ -1,0 +1,1087 @@
+"""AvgPool2dBackward: the numbers, against the twin in reference.py and against each other."""
+
+import ctypes
+import hashlib
+import json
+import mmap
+import os
+import platform
+import shutil
+import subprocess
+from itertools import product
+
+import numpy as np
+import pytest
+import reference
+from helpers import (
+    DTYPES,
+    LAYOUTS,
+    MODES,
+    Guarded,
+    Mode,
+    Pool,
+    assert_is_avg_pool2d_backward,
+    assert_no_negative_zero,
+    assert_same_bytes,
+    bits,
+    guarded_copy,
+    oracle_type,
+    run_python,
+)
+from helpers import avg_pool2d_backward_two_phase as two_phase
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import aclnn_bw
+
+one_call = aclnn_bw.avg_pool2d_backward
+
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+every_mode = pytest.mark.parametrize("mode", MODES, ids=str)
+
+
+def pools(*cases):
+    return pytest.mark.parametrize("pool", [Pool(*case) for case in cases], ids=str)
+
+
+# The smallest subnormal of each dtype.
+SMALLEST = {"float32": 2.0**-149, "float64": 2.0**-1074, "float16": 2.0**-24, "bfloat16": 2.0**-133}
+
+# One of each kind that an implementation may treat by itself, and of each way in which windows meet the border.
+KINDS = [
+    Pool((2, 3, 17, 19), 1),
+    Pool((2, 3, 16, 18), 2),
+    Pool((2, 3, 17, 71), 2, None, 0, True),
+    Pool((2, 3, 15, 16), 3, None, 1, False, False),
+    Pool((2, 3, 9, 40), (2, 3), (2, 3), (1, 1), True, True),
+    Pool((2, 3, 14, 17), 3, 1, 1),
+    Pool((2, 3, 14, 17), 3, 1, 1, False, False),
+    Pool((2, 3, 14, 37), 3, 1, 1, False, True, 7),
+    Pool((2, 3, 13, 12), 5, 1, 2),
+    Pool((2, 3, 11, 13), 2, 1, 1),
+    Pool((2, 3, 11, 35), 4, 1),
+    Pool((2, 3, 16, 17), 3, 2, 1),
+    Pool((2, 3, 16, 33), 3, 2, 1, True, False),
+    Pool((2, 3, 16, 17), 3, 2, 0, False, True, -5),
+    Pool((2, 3, 17, 16), 5, 3, 2),
+    Pool((2, 3, 17, 16), 7, 2, 3, True, False),
+    Pool((2, 3, 16, 17), 2, 3),
+    Pool((2, 3, 16, 17), 2, 5, 1, True, True),
+    Pool((2, 3, 9, 14), (3, 2), (1, 2), (1, 0)),
+    Pool((2, 3, 9, 14), (2, 5), (3, 1), (1, 2), True, False, 9),
+    Pool((2, 3, 7, 7), 7),
+    Pool((2, 3, 6, 7), (6, 7), 1, 0, False, True, -3),
+    Pool((2, 3, 5, 4), 9, 2, 4, True, False),
+    Pool((2, 3, 5, 4), 40, 3, 20),
+    Pool((2, 3, 1, 50), (1, 4), (1, 2), (0, 2)),
+    Pool((2, 3, 50, 1), (4, 1), (2, 1), (2, 0), True),
+]
+every_kind = pytest.mark.parametrize("pool", KINDS, ids=str)
+
+# Enough data for several threads, in planes that are fewer or more than the threads and above or below a cache's size.
+LARGE = [
+    Pool((1, 1, 500, 700), 3, 1, 1),
+    Pool((1, 1, 700, 500), 3, 1, 1, False, False),
+    Pool((1, 1, 401, 903), 2),
+    Pool((1, 3, 300, 310), 3, 2, 1),
+    Pool((1, 1, 640, 480), 5, 3, 2, True, False),
+    Pool((3, 300, 301), 5, 1, 2),
+    Pool((1, 1, 500, 600), 7, 1, 0, False, True, 50),
+    Pool((1, 2, 400, 500), (400, 500)),
+    Pool((1, 1, 450, 450), 2, 3),
+    Pool((1, 1, 300, 500), 50, 1, 25),
+    Pool((3, 37, 24, 25), 3, 1, 1),
+    Pool((5, 41, 14, 14), 2),
+    Pool((2, 150, 13, 13), 3, 2, 1, True),
+    Pool((3, 700, 7, 7), 7),
+    Pool((1, 1, 40000, 4), 3, 1, 1),
+    Pool((1, 1, 4, 40000), 3, 2, 1),
+]
+every_large = pytest.mark.parametrize("pool", LARGE, ids=str)
+
+
+# ---- the twin itself -------------------------------------------------------------------------------------------------
+
+
+def test_twin_by_hand():
+    # 3 columns, kernel 2, stride 1, padding 1 (columns only): windows 0:1, 0:2, 1:3, 2:3.
+    ones = np.ones((1, 1, 1, 4))
+    shape, sizes = (1, 1, 1, 3), ((1, 2), 1, (0, 1))
+    expected = {
+        (True, None): [1.0, 1.0, 1.0],
+        (False, None): [1.5, 1.0, 1.5],
+        (True, -4): [-0.5, -0.5, -0.5],
+        (False, 1): [2.0, 2.0, 2.0],
+    }
+    for (include, override), row in expected.items():
+        result = reference.avg_pool2d_backward(ones, shape, *sizes, False, include, override)
+        assert result.tolist() == [[[row]]]
+    # 4 columns, kernel 3, stride 2, ceil mode: windows 0:3 and 2:4; the second is cut to two columns in either mode.
+    for include in (True, False):
+        result = reference.avg_pool2d_backward(np.ones((1, 1, 2)), (1, 1, 4), (1, 3), (1, 2), 0, True, include)
+        np.testing.assert_allclose(result, [[[1 / 3, 1 / 3, 1 / 3 + 1 / 2, 1 / 2]]], rtol=1e-15)
+    # In ceil mode padding counts up to its end and no further: 2 columns, kernel 4, stride 3, padding 2 -> -2:2, 1:4.
+    result = reference.avg_pool2d_backward(np.ones((1, 1, 2)), (1, 1, 2), (1, 4), (1, 3), (0, 2), True)
+    np.testing.assert_allclose(result, [[[1 / 4, 1 / 4 + 1 / 3]]], rtol=1e-15)
+    assert reference.avg_pool2d(np.arange(16.0).reshape(1, 4, 4), 2).tolist() == [[[2.5, 4.5], [10.5, 12.5]]]
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding", "ceil_mode", "dilation", "expected"),
+    [
+        (4, 4, 1, 0, False, 1, 1),
+        (7, 3, 2, 1, False, 1, 4),
+        (8, 3, 2, 1, False, 1, 4),
+        (8, 3, 2, 1, True, 1, 5),
+        (6, 3, 2, 0, True, 1, 3),
+        (6, 2, 3, 1, True, 1, 3),
+        (5, 2, 3, 1, True, 1, 2),  # a third window would begin in the padding at the end
+        (1, 1, 5, 0, True, 1, 1),
+        (3, 5, 1, 0, False, 1, -1),
+        (7, 3, 1, 0, False, 3, 1),
+    ],
+)
+def test_twin_pooled_size(size, kernel, stride, padding, ceil_mode, dilation, expected):
+    assert reference.pooled_size(size, kernel, stride, padding, ceil_mode, dilation) == expected
+
+
+def test_twin_rounding():
+    tiny = 2.0**-24
+    halves = {1 + 2.0**-11: 1.0, 1 + 3 * 2.0**-11: 1 + 2.0**-9, tiny / 2: 0.0, tiny * 0.51: tiny, tiny * 1.5: 2 * tiny}
+    for x, expected in {**halves, 65519.9: 65504.0, 65520.0: np.inf, -1e9: -np.inf, np.inf: np.inf}.items():
+        assert reference.round_float16(x) == expected, x
+    brains = {1 + 2.0**-8: 1.0, 1 + 3 * 2.0**-8: 1 + 2.0**-6, 3.397e38: np.inf, 2.0**-134: 0.0, 2.0**-133: 2.0**-133}
+    for x, expected in {**brains, 1 + 2.0**-8 + 2.0**-40: 1 + 2.0**-7, -np.inf: -np.inf}.items():
+        assert reference.round_bfloat16(x) == expected, x
+    largest = float(np.finfo(np.float32).max)
+    for x, expected in {1 + 2.0**-12: 1.0, 1 + 3 * 2.0**-12: 1 + 2.0**-10, largest: np.inf, -largest: -np.inf}.items():
+        assert reference.round_hf32(x) == expected, x
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(20000) * 2.0 ** rng.integers(-30, 18, 20000)
+    with np.errstate(over="ignore"):
+        assert_same_bytes(reference.round_float16(x), x.astype(np.float16).astype(np.float64))
+    for rounding in (reference.round_float16, reference.round_bfloat16, reference.round_hf32):
+        assert np.isnan(rounding(np.nan))
+        assert_same_bytes(rounding(rounding(x)), rounding(x))
+
+
+# ---- geometries at random --------------------------------------------------------------------------------------------
+
+
+def _is_axis(axis):
+    size, kernel, stride, padding = axis
+    return 2 * padding <= kernel and reference.pooled_size(size, kernel, stride, padding) >= 1
+
+
+axes = st.one_of(
+    st.tuples(st.integers(1, 14), st.integers(1, 7), st.integers(1, 6), st.integers(0, 3)),
+    st.tuples(st.integers(1, 40), st.integers(1, 20), st.integers(1, 25), st.integers(0, 10)),
+).filter(_is_axis)
+overrides = st.one_of(st.none(), st.integers(1, 300), st.integers(-300, -1))
+
+
+@st.composite
+def any_pool(draw):
+    rows, columns = draw(axes), draw(axes)
+    leading = draw(st.sampled_from([(1,), (2,), (1, 1), (1, 3), (2, 2), (3, 1)]))
+    size, kernel, stride, padding = zip(rows, columns, strict=True)
+    return Pool((*leading, *size), kernel, stride, padding, draw(st.booleans()), draw(st.booleans()), draw(overrides))
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(any_pool(), seeds)
+def test_twins_agree(pool, seed):
+    grad = np.random.default_rng(seed).standard_normal(pool.output_shape)
+    literal = reference.avg_pool2d_backward(grad, *pool)
+    quick = reference.avg_pool2d_backward_quick(grad, *pool)
+    total, terms = reference.sum_abs_and_terms(grad, *pool)
+    magnitude = pool._replace(divisor_override=pool.divisor_override and abs(pool.divisor_override))
+    np.testing.assert_allclose(total, reference.avg_pool2d_backward(abs(grad), *magnitude), rtol=1e-13)
+    np.testing.assert_array_less(abs(literal - quick), (terms + 1) * 2.0**-52 * total + 1e-300)
+    ones = np.ones(pool.output_shape)
+    assert_same_bytes(np.broadcast_to(terms, literal.shape), reference.avg_pool2d_backward(ones, *pool[:6], 1))
+
+
+@given(any_pool(), seeds)
+def test_is_the_adjoint_of_the_forward(pool, seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal(pool.input_shape), rng.standard_normal(pool.output_shape)
+    forward = reference.avg_pool2d(x, *pool[1:])
+    result = one_call(y, *pool)
+    scale = np.vdot(abs(x), reference.avg_pool2d_backward(abs(y), *pool[:6], 1)) + 1
+    assert abs(np.vdot(forward, y) - np.vdot(x, result)) <= 1e-13 * scale
+
+
+@settings(max_examples=400)
+@given(
+    any_pool(), st.sampled_from(MODES), seeds, st.sampled_from(list(LAYOUTS)), st.sampled_from(list(LAYOUTS)),
+    st.integers(0, 5), st.integers(0, 5),
+)  # fmt: skip
+def test_any_geometry_in_any_layout(pool, mode, seed, layout, out_layout, offset, out_offset):
+    values = pool.gradients(np.random.default_rng(seed), mode.dtype)
+    grad = guarded_copy(values, layout, offset)
+    before = grad.buffer.tobytes()
+    out = Guarded(pool.input_shape, values.dtype, out_layout, out_offset)
+    if mode.product != "Host" and abs(pool.divisor_override or 0) > 255:
+        pool = pool._replace(divisor_override=None)
+    two_phase(pool, grad.view, mode, out.view)
+    out.assert_outside_untouched()
+    assert grad.buffer.tobytes() == before
+    assert_is_avg_pool2d_backward(out.view, values, pool, mode)
+    assert_same_bytes(two_phase(pool, values, mode), out.view)
+
+
+@given(any_pool(), st.sampled_from(list(DTYPES)), seeds, st.integers(-3, 3))
+def test_powers_of_two_and_signs_pass_through(pool, dtype, seed, power):
+    # Values in [1, 2) divided by at most 40 * 40 stay normal in every dtype.
+    if pool.divisor_override:
+        pool = pool._replace(divisor_override=max(-30, min(30, pool.divisor_override)))
+    grad = (1 + np.random.default_rng(seed).random(pool.output_shape)).astype(DTYPES[dtype])
+    result = one_call(grad, *pool)
+    factor = grad.dtype.type(2.0**power)
+    assert_same_bytes(one_call(grad * factor, *pool), result * factor)
+    assert_same_bytes(without_sign_of_zero(-one_call(-grad, *pool)), result)
+    if pool.divisor_override:
+        negated = pool._replace(divisor_override=-pool.divisor_override)
+        assert_same_bytes(one_call(-grad, *negated), result)
+
+
+# ---- every entry point against the twin ------------------------------------------------------------------------------
+
+
+def check_both_entry_points(pool, dtype, rng):
+    grad = pool.gradients(rng, dtype)
+    mode = Mode("Host", dtype)
+    out = Guarded(pool.input_shape, grad.dtype)
+    two_phase(pool, grad, mode, out.view)
+    out.assert_outside_untouched()
+    assert_is_avg_pool2d_backward(out.view, grad, pool, mode)
+    fresh = one_call(grad, *pool)
+    assert fresh.flags.c_contiguous
+    assert_same_bytes(fresh, out.view)
+
+
+@every_dtype
+@every_kind
+def test_kinds(pool, dtype, rng):
+    check_both_entry_points(pool, dtype, rng)
+    check_both_entry_points(pool._replace(input_shape=pool.input_shape[1:]), dtype, rng)
+
+
+@every_dtype
+@every_large
+def test_large(pool, dtype, rng):
+    check_both_entry_points(pool, dtype, rng)
+
+
+@every_dtype
+@pytest.mark.parametrize("kernel", range(1, 8))
+def test_every_kernel_stride_and_padding(kernel, dtype, rng):
+    """k 1..7: strides from 1 to beyond the kernel, all paddings, both roundings of the size, each kind of divisor."""
+    attributes = product(range(1, kernel + 3), range(kernel // 2 + 1), (False, True), (True, False))
+    for index, (stride, padding, ceil_mode, include) in enumerate(attributes):
+        override = (None, None, 5, -2)[index % 4]
+        shape = (1, 2, kernel + 3 + index % 9, 2 * kernel + 2 + index % 17)
+        check_both_entry_points(Pool(shape, kernel, stride, padding, ceil_mode, include, override), dtype, rng)
+
+
+WINDOWS = [
+    (1, 1, 0), (2, 2, 0), (3, 3, 1), (4, 4, 0), (2, 1, 0), (2, 1, 1), (3, 1, 1), (3, 1, 0), (5, 1, 2), (7, 1, 3),
+    (3, 2, 1), (3, 2, 0), (4, 2, 1), (5, 2, 2), (5, 3, 0), (7, 4, 3), (1, 2, 0), (2, 3, 1), (3, 8, 0), (8, 3, 4),
+]  # fmt: skip
+
+
+def every_width(kernel, stride, padding):
+    """Poolings of widths around all vector lengths, with all remainders behind them."""
+    smallest = max(1, kernel - 2 * padding)
+    for width in [*range(smallest, 70), 127, 128, 129, 255, 256, 257]:
+        rest = (width % 3 == 0, width % 2 == 0, (None, None, None, 3, -6)[width % 5])
+        yield Pool((1, 2, smallest + width % 5, width), kernel, stride, padding, *rest)
+
+
+@every_dtype
+@pytest.mark.parametrize(("kernel", "stride", "padding"), WINDOWS)
+def test_every_width(kernel, stride, padding, dtype, rng):
+    for pool in every_width(kernel, stride, padding):
+        check_both_entry_points(pool, dtype, rng)
+
+
+@every_dtype
+@pools(
+    ((1, 2, 300, 1), 3, 1, 1),
+    ((1, 2, 1, 300), 3, 1, 1),
+    ((1, 2, 257, 2), (5, 2), (2, 1), (2, 1)),
+    ((1, 2, 2, 257), (2, 5), (1, 2), (1, 2), True, False),
+    ((1, 1, 3000, 3), (2, 3), (2, 3)),
+    ((1, 1, 3, 3000), (3, 2), (3, 2), (1, 1), True),
+    ((1, 500, 1, 1), 1),
+    ((1, 500, 1, 1), 2, 1, 1),
+    ((1, 500, 1, 1), 9, 3, 4, False, False),
+    ((400, 1, 2, 3), 2, 1, 1),
+)
+def test_tall_wide_and_tiny(pool, dtype, rng):
+    check_both_entry_points(pool, dtype, rng)
+
+
+@every_dtype
+@pools(
+    ((1, 2, 5, 7), 11, 1, 5),
+    ((1, 2, 5, 7), 11, 4, 4, True, False),
+    ((1, 2, 5, 7), 1000, 1, 500),
+    ((1, 2, 5, 7), 1000, 1, 500, False, False),
+    ((1, 2, 5, 7), 1000, 3, 499, True),
+    ((1, 2, 5, 7), 1000, 997, 500, True, False),
+    ((1, 2, 5, 7), (1000, 2), (2, 2), (500, 1)),
+    ((1, 2, 5, 7), (2, 1000), (1, 1), (0, 500), False, True, -255),
+    ((1, 1, 600, 3), 1000, 7, 500),
+    ((1, 1, 3, 600), (2, 1000), 1, (1, 250), True, False),
+    ((1, 1, 4, 4), 999, 2000, 499),
+    ((1, 1, 150, 210), 300, 1, 150),
+)
+def test_kernel_larger_than_the_image(pool, dtype, rng):
+    check_both_entry_points(pool, dtype, rng)
+
+
+@every_dtype
+@pools(
+    ((1, 64, 7, 7), 7),
+    ((1, 64, 7, 7), 7, 1),
+    ((1, 16, 4, 4), 4, 1),  # the shape of CANN's sample
+    ((2, 3, 5, 9), (5, 9), 3),
+    ((2, 3, 5, 9), (5, 9), 9, (2, 4)),
+    ((2, 3, 5, 9), (4, 8), 9, (1, 2), False, False),
+    ((2, 3, 5, 9), 10, 10, 5, False, True),
+    ((2, 3, 5, 9), (3, 2), 20),
+    ((1, 1, 90, 110), (90, 110), None, 0, False, True, 3),
+)
+def test_one_output_per_plane(pool, dtype, rng):
+    assert pool.output_shape[-2:] == (1, 1)
+    check_both_entry_points(pool, dtype, rng)
+
+
+@every_dtype
+@pools(
+    ((1, 1, 2, 120001), 3, 1, 1),
+    ((1, 1, 2, 120001), (2, 2)),
+    ((1, 1, 3, 110003), 3, 2, 1, True, False),
+    ((1, 1, 2, 110003), (2, 7), (1, 5), (1, 3)),
+    ((1, 1, 1, 250000), (1, 3), (1, 7)),
+    ((1, 1, 1, 120000), (1, 120000)),
+    ((1, 1, 1, 120000), (1, 90000), (1, 15000), (0, 45000), True, False),
+    ((1, 1, 120001, 2), 3, 1, 1),
+    ((1, 1, 110003, 3), (5, 2), (3, 2), (2, 1), True, False),
+)
+def test_long_rows_and_columns(pool, dtype, rng):
+    check_both_entry_points(pool, dtype, rng)
+
+
+@every_dtype
+@pytest.mark.parametrize("override", [1, -1, 2, -3, 255, -255, 10**6, -(2**40), 2**62, -(2**63), 2**63 - 1])
+def test_divisor_override_on_host(override, dtype, rng):
+    for kind in (5, 11, 1, 16, 20):
+        check_both_entry_points(KINDS[kind]._replace(divisor_override=override), dtype, rng)
+
+
+def test_override_of_zero_is_none_in_two_phases(rng):
+    pool = KINDS[6]
+    grad = pool.gradients(rng, "float32")
+    assert pool.divisor_override is None  # given to the first phase as 0
+    assert_same_bytes(two_phase(pool, grad, Mode("Ascend910B", "float32")), one_call(grad, *pool))
+
+
+def test_null_and_empty_stride_are_the_kernel_size(rng):
+    pool = Pool((2, 3, 11, 13), (3, 2))
+    grad = pool.gradients(rng, "float32")
+    for stride in (None, [], (3, 2)):
+        out = np.empty(pool.input_shape, np.float32)
+        size, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+            grad, out.copy(), [3, 2], stride, [0], False, True, 0, 0, out
+        )
+        aclnn_bw.aclnnAvgPool2dBackward(np.empty(size, np.uint8), size, executor)
+        assert_is_avg_pool2d_backward(out, grad, pool, Mode("Host", "float32"))
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(0, 3, 8, 9), (0, 1, 1, 1)])
+def test_empty_batch(shape, dtype):
+    pool = Pool(shape, 3, 2, 1)
+    grad = np.empty(pool.output_shape, DTYPES[dtype])
+    out = Guarded(shape, DTYPES[dtype])
+    size, executor = None, None
+    with aclnn_bw.soc("Host"):
+        size, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+            grad, out.view, [3], [2], [1], False, True, 0, 0, out.view
+        )
+    assert size == 0
+    aclnn_bw.aclnnAvgPool2dBackward(None, 0, executor)
+    out.assert_outside_untouched()
+    result = one_call(grad, *pool)
+    assert result.shape == shape
+    assert result.dtype == DTYPES[dtype]
+
+
+# ---- products and cubeMathType ---------------------------------------------------------------------------------------
+
+PRODUCT_DTYPES = {
+    "Ascend910": ("float32", "float16"),
+    "Ascend310P": ("float32", "float16"),
+    "Ascend910B": ("float32", "float16", "bfloat16"),
+    "Host": tuple(DTYPES),
+}
+ALLOWED = [
+    Mode(name, dtype, cube)
+    for name, dtypes in PRODUCT_DTYPES.items()
+    for dtype, cube in product(dtypes, range(4))
+    if not (dtype == "float32" and cube in (0, 3) and name in ("Ascend910", "Ascend310P"))
+]
+
+
+@pytest.mark.parametrize("mode", ALLOWED, ids=str)
+def test_products(mode, rng):
+    for pool in [*KINDS, LARGE[0], LARGE[3], LARGE[9]]:
+        grad = pool.gradients(rng, mode.dtype)
+        result = two_phase(pool, grad, mode)
+        assert_is_avg_pool2d_backward(result, grad, pool, mode)
+
+
+def float32_patterns(rng):
+    """Every sign and exponent with fractions at, just below and just above the ties of both roundings; NaN and inf."""
+    ties = [b | a << 12 for a in (0, 1, 2, 3, 0x3FF, 0x7FC, 0x7FD, 0x7FE, 0x7FF) for b in (0, 1, 0x7FF, 0x800, 0x801)]
+    fractions = np.array([*ties, *rng.integers(0, 2**23, 30)], np.uint32)
+    upper = np.arange(512, dtype=np.uint32) << 23
+    return (upper[:, None] | fractions).view(np.float32)
+
+
+def without_sign_of_zero(x):
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        return np.where(x == 0, np.zeros((), x.dtype), x)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in ALLOWED if mode.dtype == "float32"], ids=str)
+def test_rounding_of_float32_bit_by_bit(mode, rng):
+    # A 1x1 kernel has one term and the divisor 1: what comes out is the rounded gradient itself.
+    grad = float32_patterns(rng)[None]
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        rounded = mode.rounding(grad) if mode.rounding else grad.astype(np.float64)
+    result = two_phase(Pool(grad.shape, 1), grad, mode)
+    assert_same_bytes(result, without_sign_of_zero(rounded.astype(np.float32)))
+    # A kernel that is its own stride copies the half, which is exact but for the last bit of subnormals.
+    expected = np.repeat(rounded / 2, 2, axis=-1)
+    if mode.rounding is reference.round_float16:
+        expected = reference.round_float16(expected)
+    result = two_phase(Pool((1, 512, 2 * grad.shape[-1]), (1, 2)), grad, mode)
+    assert_same_bytes(without_sign_of_zero(result), without_sign_of_zero(expected.astype(np.float32)))
+
+
+def exact_gradients(rng, pool, mode):
+    """Gradients of few bits and like magnitude, so that float32 sums with a divisor of a power of two are exact."""
+    fraction = {"float32": 11, "float64": 11, "float16": 10, "bfloat16": 7}[mode.dtype]
+    whole = rng.integers(2**fraction, 2 ** (fraction + 1), pool.output_shape) * rng.choice([-1, 1], pool.output_shape)
+    grad = whole * 2.0**-fraction
+    if mode.rounding:  # bits that the rounding has to remove, ties among them
+        grad += rng.integers(-4, 5, pool.output_shape) * 2.0 ** -(fraction + 3)
+    return grad.astype(DTYPES[mode.dtype])
+
+
+@pytest.mark.parametrize("mode", ALLOWED, ids=str)
+def test_exact_sums_bit_by_bit(mode, rng):
+    """Where no rounding but the last can occur, that one decides every bit: half of the results are ties."""
+    shapes = [(1, 2, 13, 17), (1, 1, 40, 70)]
+    sizes = [(2, 1, 0), (2, 1, 1), (2, 2, 0), (4, 1, 2), (4, 2, 1), (4, 3, 0), (4, 4, 0), ((2, 1), 1), ((1, 8), 3)]
+    cases = [Pool(s, *size) for s in shapes for size in sizes]
+    cases += [Pool(s, k, t, k // 2, False, False, d) for s in shapes for k in (3, 5) for t in (1, 2) for d in (-2, 64)]
+    cases += [Pool((1, 2, 8, 8), 8), Pool((1, 2, 16, 4), (16, 4), 1)]
+    for pool in cases:
+        grad = exact_gradients(rng, pool, mode)
+        rounded = mode.rounding(grad) if mode.rounding else grad.astype(np.float64)
+        exact = reference.avg_pool2d_backward_quick(rounded, *pool)
+        assert np.all(exact.astype(np.float32) == exact)
+        if mode.rounding is reference.round_float16 or mode.dtype == "float16":
+            exact = reference.round_float16(exact)
+        elif mode.dtype == "bfloat16":
+            exact = reference.round_bfloat16(exact)
+        assert_same_bytes(two_phase(pool, grad, mode), exact.astype(grad.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_every_16_bit_pattern(dtype):
+    patterns = np.arange(2**16, dtype=np.uint16).view(DTYPES[dtype]).reshape(1, 256, 256)
+    assert_same_bytes(one_call(patterns, patterns.shape, 1), without_sign_of_zero(patterns))
+    rounding = reference.round_float16 if dtype == "float16" else reference.round_bfloat16
+    for divisor in (2, -64):
+        with np.errstate(invalid="ignore"):
+            expected = rounding(patterns.astype(np.float64) / divisor).astype(patterns.dtype)
+        assert_same_bytes(
+            without_sign_of_zero(one_call(patterns, patterns.shape, 1, divisor_override=divisor)),
+            without_sign_of_zero(expected),
+        )
+
+
+def test_results_beyond_a_16_bit_type_are_inf():
+    pool = Pool((1, 6, 6), 2, 1, 0, False, True, 1)
+    inside = (slice(None), slice(1, -1), slice(1, -1))  # four terms
+    for dtype, big in (("float16", 65504.0), ("bfloat16", 3.3895e38)):
+        for value, expected in ((big, np.inf), (-big, -np.inf), (big / 4, None)):
+            grad = np.full(pool.output_shape, value, DTYPES[dtype])
+            result = one_call(grad, *pool)[inside]
+            assert np.all(result == (expected or 4 * grad[0, 0, 0]))
+    for value, expected in ((20000.0, np.inf), (16379.9, 65504.0), (16380.0, np.inf), (-65520.0, -np.inf)):
+        grad = np.full(pool.output_shape, value, np.float32)
+        assert np.all(two_phase(pool, grad, Mode("Ascend910B", "float32", 2))[inside] == expected)
+
+
+# ---- NaN, inf, zeros, extremes ---------------------------------------------------------------------------------------
+
+
+@every_mode
+@every_kind
+def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
+    grad = pool.gradients(rng, mode.dtype)
+    last = tuple(n - 1 for n in grad.shape)
+    places = {(0, 0, 0, 0), last, (*last[:3], 0), (0, 0, 0, last[3])}
+    places |= {tuple(map(int, rng.integers(grad.shape))) for _ in range(4)}
+    sign = -1 if (pool.divisor_override or 1) < 0 else 1
+    for place, value in product(sorted(places), (np.nan, np.inf, -np.inf)):
+        clean = grad.copy()
+        clean[place] = 0
+        marked = clean.copy()
+        marked[place] = value
+        only = np.zeros(grad.shape)
+        only[place] = 1
+        reached = reference.avg_pool2d_backward_quick(only, *pool) != 0
+        result, without = two_phase(pool, marked, mode), two_phase(pool, clean, mode)
+        assert_same_bytes(result[~reached], without[~reached])
+        assert_same_bytes(result[reached], np.full_like(result[reached], value * sign))
+
+
+@every_mode
+@every_large
+def test_many_nans_in_large_planes(pool, mode, rng):
+    clean = pool.gradients(rng, mode.dtype)
+    marks = rng.random(clean.shape) < 0.01
+    marks[..., -1] |= rng.random(clean.shape[:-1]) < 0.2
+    clean[marks] = 0
+    marked = clean.copy()
+    marked[marks] = np.nan
+    reached = reference.avg_pool2d_backward_quick(marks, *pool[:6], 1) != 0
+    result, without = two_phase(pool, marked, mode), two_phase(pool, clean, mode)
+    assert np.isnan(result[reached]).all()
+    assert_same_bytes(result[~reached], without[~reached])
+
+
+@every_mode
+def test_infinities_meet(mode):
+    pool = Pool((1, 1, 3, 6), (1, 2), 1)
+    grad = np.zeros(pool.output_shape, DTYPES[mode.dtype])
+    grad[0, 0, 1] = [np.inf, -np.inf, 0, np.inf, np.inf]
+    row = two_phase(pool, grad, mode)[0, 0, 1]
+    assert_same_bytes(row, np.array([np.inf, np.nan, -np.inf, np.inf, np.inf, np.inf], grad.dtype))
+
+
+@every_mode
+@pools(
+    ((1, 2, 9, 11), 3, 1, 1),
+    ((1, 2, 9, 11), 3, 1, 1, False, False),
+    ((1, 2, 9, 11), 3, 1, 1, False, True, 8),
+    ((1, 2, 9, 11), 3, 1, 1, False, True, -8),
+    ((1, 2, 9, 40), 2, 1),
+    ((1, 2, 9, 11), 2),
+    ((1, 2, 9, 11), 3, 2, 1, True, False),
+    ((1, 2, 9, 11), 7, 1, 3),
+    ((1, 2, 9, 11), (5, 3), (2, 1), (2, 1), False, True, 9),
+    ((1, 2, 9, 11), (9, 11)),
+    ((1, 2, 9, 11), 100, 1, 50),
+)
+def test_no_intermediate_overflows(pool, mode):
+    largest = 65504.0 if mode.dtype == "float16" or mode.rounding is reference.round_float16 else 3.38e38
+    largest = 1.79e308 if mode.dtype == "float64" else largest
+    weights = reference.avg_pool2d_backward_quick(np.ones(pool.output_shape), *pool)
+    value = 0.99 * largest / max(abs(weights).max(), 1.0)
+    for sign in (1, -1):
+        grad = np.full(pool.output_shape, sign * value, DTYPES[mode.dtype])
+        result = two_phase(pool, grad, mode)
+        assert np.isfinite(result).all()
+        assert_is_avg_pool2d_backward(result, grad, pool, mode)
+
+
+@every_mode
+@every_kind
+def test_no_negative_zero(pool, mode):
+    zeros = np.zeros(pool.output_shape, DTYPES[mode.dtype])
+    for grad in (zeros, -zeros):
+        result = two_phase(pool, grad, mode)
+        assert not np.any(result)
+        assert_no_negative_zero(result)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@every_kind
+def test_no_negative_zero_from_cancellation_and_underflow(pool, dtype, rng):
+    smallest = np.finfo(dtype).smallest_subnormal
+    for grad in (np.full(pool.output_shape, -smallest), rng.integers(-2, 3, pool.output_shape) * smallest):
+        result = one_call(grad.astype(dtype), *pool)
+        assert_no_negative_zero(result)
+    units = rng.integers(-1, 2, pool.output_shape).astype(dtype)
+    assert_no_negative_zero(one_call(units, *pool))
+
+
+@every_dtype
+@every_kind
+def test_uncovered_positions_are_zero(pool, dtype, rng):
+    _, terms = reference.sum_abs_and_terms(np.zeros(pool.output_shape), *pool)
+    uncovered = np.broadcast_to(terms == 0, pool.input_shape)
+    grad = 1 + abs(pool.gradients(rng, dtype))
+    result = one_call(grad, *pool)
+    assert not bits(result[uncovered]).any()
+    assert np.all(result[~uncovered] != 0)
+
+
+@every_dtype
+@every_kind
+def test_subnormal_gradients(pool, dtype, rng):
+    smallest = SMALLEST[dtype]
+    for scale in (1, 60, 5000, 2**21):
+        whole = rng.integers(-scale, scale, pool.output_shape, endpoint=True)
+        grad = (whole.astype(oracle_type(DTYPES[dtype])) * smallest).astype(DTYPES[dtype])
+        assert_is_avg_pool2d_backward(one_call(grad, *pool), grad, pool, Mode("Host", dtype))
+
+
+@every_dtype
+def test_subnormal_sums_bit_by_bit(dtype, rng):
+    smallest = SMALLEST[dtype]
+    for pool in (Pool((1, 2, 14, 18), 2), Pool((1, 2, 13, 17), 2, 1), Pool((1, 2, 13, 17), 3, 1, 1, False, True, 4)):
+        whole = 4 * rng.integers(-3, 4, pool.output_shape)
+        expected = (reference.avg_pool2d_backward_quick(whole, *pool) * smallest).astype(DTYPES[dtype])
+        assert_same_bytes(one_call((whole * smallest).astype(DTYPES[dtype]), *pool), expected)
+
+
+# ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
+
+
+@every_mode
+@every_kind
+def test_same_bytes_whatever_batch_and_channels(pool, mode, rng):
+    pool = pool._replace(input_shape=(3, 5, *pool.input_shape[-2:]))
+    grad = pool.gradients(rng, mode.dtype)
+    whole = two_phase(pool, grad, mode)
+    for n, c in ((0, 0), (1, 3), (2, 4)):
+        for leading in ((1,), (1, 1)):
+            plane = pool._replace(input_shape=(*leading, *pool.input_shape[-2:]))
+            alone = two_phase(plane, grad[n, c].reshape(plane.output_shape), mode)
+            assert_same_bytes(alone.reshape(whole.shape[2:]), whole[n, c])
+    image = pool._replace(input_shape=pool.input_shape[1:])
+    assert_same_bytes(two_phase(image, grad[1], mode), whole[1])
+    batch = pool._replace(input_shape=(15, 1, *pool.input_shape[-2:]))
+    as_batch = two_phase(batch, grad.reshape(15, 1, *grad.shape[-2:]), mode)
+    assert_same_bytes(as_batch.reshape(whole.shape), whole)
+
+
+@every_mode
+@every_large
+def test_same_bytes_whatever_batch_and_channels_in_large_planes(pool, mode, rng):
+    if len(pool.input_shape) == 3:
+        pool = pool._replace(input_shape=(1, *pool.input_shape))
+    grad = pool.gradients(rng, mode.dtype)
+    whole = two_phase(pool, grad, mode)
+    n, c = grad.shape[0] - 1, grad.shape[1] - 1
+    plane = pool._replace(input_shape=(1, *pool.input_shape[-2:]))
+    assert_same_bytes(two_phase(plane, grad[n, c][None], mode)[0], whole[n, c])
+    doubled = pool._replace(input_shape=(2 * pool.input_shape[0], *pool.input_shape[1:]))
+    assert_same_bytes(two_phase(doubled, np.concatenate([grad, grad]), mode)[-1], whole[-1])
+
+
+@every_mode
+@pytest.mark.parametrize("layout", LAYOUTS)
+@every_kind
+def test_same_bytes_whatever_layout(pool, layout, mode, rng):
+    values = pool.gradients(rng, mode.dtype)
+    plain = two_phase(pool, values, mode)
+    for offset in (0, 1, 3):
+        grad = guarded_copy(values, layout, offset)
+        before = grad.buffer.tobytes()
+        assert_same_bytes(two_phase(pool, grad.view, mode), plain)
+        assert grad.buffer.tobytes() == before
+        out = Guarded(pool.input_shape, values.dtype, layout, offset)
+        two_phase(pool, values, mode, out.view)
+        assert_same_bytes(out.view, plain)
+        out.assert_outside_untouched()
+
+
+@pytest.mark.parametrize("mode", [MODES[0], MODES[2], MODES[4]], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pools(
+    ((1, 1, 300, 310), 3, 1, 1),
+    ((2, 37, 24, 25), 3, 1, 1),
+    ((2, 17, 40, 41), 2),
+    ((1, 33, 45, 46), 3, 2, 1, True, False),
+    ((1, 2, 200, 190), 5, 3, 2),
+)
+def test_same_bytes_whatever_layout_of_large_tensors(pool, layout, mode, rng):
+    values = pool.gradients(rng, mode.dtype)
+    plain = two_phase(pool, values, mode)
+    grad = guarded_copy(values, layout, 1)
+    out = Guarded(pool.input_shape, values.dtype, layout, 3)
+    for threads in (1, 2):
+        with aclnn_bw.num_threads(threads):
+            two_phase(pool, grad.view, mode, out.view)
+        assert_same_bytes(out.view, plain)
+        out.assert_outside_untouched()
+
+
+@every_mode
+@every_kind
+def test_same_bytes_from_broadcast_inputs(pool, mode, rng):
+    shape = pool.output_shape
+    for kept in ((1, 1, *shape[2:]), (shape[0], 1, shape[2], 1), (1, shape[1], 1, shape[3]), (1, 1, 1, 1)):
+        view = np.broadcast_to(rng.standard_normal(kept).astype(DTYPES[mode.dtype]), shape)
+        assert_same_bytes(two_phase(pool, view, mode), two_phase(pool, view.copy(), mode))
+        if mode.product == "Host":
+            assert_same_bytes(one_call(view, *pool), one_call(view.copy(), *pool))
+
+
+@every_mode
+@every_large
+def test_same_bytes_at_every_thread_count(pool, mode, rng):
+    grad = pool.gradients(rng, mode.dtype)
+    results = []
+    for threads in (1, 2, 3, 4):
+        with aclnn_bw.num_threads(threads):
+            results.append(two_phase(pool, grad, mode))
+            if mode.product == "Host":
+                results.append(one_call(grad, *pool))
+    for result in results[1:]:
+        assert_same_bytes(result, results[0])
+
+
+@every_mode
+def test_same_bytes_on_every_run(mode):
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        pool = KINDS[seed % len(KINDS)]
+        grad = pool.gradients(rng, mode.dtype)
+        first = two_phase(pool, grad, mode)
+        dirty = rng.integers(0, 256, first.nbytes, np.uint8).view(first.dtype).reshape(first.shape)
+        assert_same_bytes(two_phase(pool, grad, mode, dirty), first)
+        assert_same_bytes(two_phase(pool, grad, mode), first)
+
+
+@every_mode
+@pytest.mark.parametrize("pool", [*KINDS, LARGE[0], LARGE[3], LARGE[11]], ids=str)
+def test_same_bytes_from_every_entry_point(pool, mode, rng):
+    grad = pool.gradients(rng, mode.dtype)
+    plain = two_phase(pool, grad, mode)
+
+    stream = aclnn_bw.aclrtCreateStream()
+    try:
+        assert_same_bytes(two_phase(pool, grad, mode, stream=stream), plain)
+    finally:
+        aclnn_bw.aclrtDestroyStream(stream)
+
+    # Tensors over raw memory, a repeatable executor.
+    code = {
+        "float32": aclnn_bw.ACL_FLOAT, "float64": aclnn_bw.ACL_DOUBLE,
+        "float16": aclnn_bw.ACL_FLOAT16, "bfloat16": aclnn_bw.ACL_BF16,
+    }[mode.dtype]  # fmt: skip
+    buffers = [np.full((n + 7) * grad.itemsize, 0xFF, np.uint8) for n in (grad.size, plain.size)]
+    inner = [buffer.view(grad.dtype)[5:-2] for buffer in buffers]
+    inner[0][...] = grad.ravel()
+    tensors = []
+    for shape, buffer in zip((grad.shape, plain.shape), buffers, strict=True):
+        strides = [int(np.prod(shape[axis + 1 :])) for axis in range(4)]
+        storage = [buffer.size // grad.itemsize]
+        tensors.append(aclnn_bw.aclCreateTensor(shape, code, strides, 5, aclnn_bw.ACL_FORMAT_NCHW, storage, buffer))
+    sizes = [None if size is None else list(reference.pair(size)) for size in pool[1:4]]
+    rest = (pool.ceil_mode, pool.count_include_pad, pool.divisor_override or 0, mode.cube_math_type)
+    with aclnn_bw.soc(mode.product):
+        size, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+            tensors[0], tensors[1], *sizes, *rest, tensors[1]
+        )
+    aclnn_bw.aclSetAclOpExecutorRepeatable(executor)
+    for _ in range(2):
+        inner[1][...] = np.nan
+        aclnn_bw.aclnnAvgPool2dBackward(bytearray(size), size, executor)
+        assert_same_bytes(inner[1].reshape(plain.shape), plain)
+    aclnn_bw.aclDestroyAclOpExecutor(executor)
+
+    if mode.product == "Host":
+        assert_same_bytes(one_call(grad, *pool), plain)
+        assert_same_bytes(one_call(grad, np.empty(pool.input_shape, grad.dtype), *pool[1:]), plain)
+        out = Guarded(pool.input_shape, grad.dtype, "columns_cropped", 1)
+        assert one_call(grad, *pool, out=out.view) is out.view
+        out.assert_outside_untouched()
+        assert_same_bytes(out.view, plain)
+
+
+@every_mode
+def test_same_bytes_on_every_product(mode, rng):
+    """The rounding decides, not the product or the number that asks for it."""
+    equals = [other for other in ALLOWED if (other.dtype, other.rounding) == (mode.dtype, mode.rounding)]
+    assert len(equals) > 1
+    for pool in KINDS:
+        grad = pool.gradients(rng, mode.dtype)
+        expected = two_phase(pool, grad, mode)
+        for other in equals:
+            assert_same_bytes(two_phase(pool, grad, other), expected)
+
+
+# ---- sizes and offsets beyond 32 bits --------------------------------------------------------------------------------
+
+
+@every_mode
+@pytest.mark.parametrize("far_axis", [0, 1, 2], ids=["images", "planes", "rows"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_offsets_beyond_32_bits(far_axis, backwards, mode, rng, tmp_path):
+    """One axis steps by more than 2**31 elements, in a sparse file of which little more than the data exists."""
+    pool = Pool((2, 3, 4, 5), 3, 1, 1)
+    values = pool.gradients(rng, mode.dtype)
+    near = [n for axis, n in enumerate(values.shape) if axis != far_axis]
+    size = values.shape[far_axis], 2**31 + 8
+    file = np.memmap(tmp_path / "sparse", values.dtype, "w+", shape=size).view(np.ndarray)[:: -1 if backwards else 1]
+    (tmp_path / "sparse").unlink()  # the mapping keeps it while it is needed
+
+    def view(first):
+        blocks = file[:, first : first + int(np.prod(near))].reshape(size[0], *near)
+        assert np.may_share_memory(blocks, file)
+        return np.moveaxis(blocks, 0, far_axis)
+
+    grad, out = view(0), view(10_000)
+    grad[...] = values
+    two_phase(pool, grad, mode, out)
+    assert_same_bytes(out, two_phase(pool, values, mode))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_more_elements_than_32_bits(dtype):
+    """2x2 gradients of 1x1 images: more than 2**31 of them, broadcast, for a fourth as many results."""
+    shape = (33_000, 16_300, 1, 1)
+    pool = Pool(shape, 2, 1, 1)
+    channels = np.arange(shape[1] * 4).reshape(1, shape[1], 2, 2) % 61
+    grad = np.broadcast_to(channels.astype(dtype), pool.output_shape)
+    assert grad.size > 2**31
+    expected = (channels.sum(axis=(2, 3)) / 4).astype(dtype)
+    result = one_call(grad, *pool)[:, :, 0, 0]
+    assert all(np.array_equal(rows, np.broadcast_to(expected, rows.shape)) for rows in np.array_split(result, 100))
+
+
+# ---- instruction sets ------------------------------------------------------------------------------------------------
+
+
+def require_isa(isa):
+    available = aclnn_bw.show_config(mode="dict")["isa_available"]
+    if not any(isa in name for name in available):
+        pytest.skip(f"this machine has {', '.join(available) or 'none of these'} only")
+
+
+def special(grad, rng):
+    """Some NaN, inf, zeros of either sign and subnormals among the gradients."""
+    smallest = SMALLEST[grad.dtype.name]
+    values = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, smallest, -3 * smallest, 6e4, -6e4]).astype(grad.dtype)
+    grad = grad.copy()
+    places = rng.random(grad.shape) < 0.05
+    grad[places] = values[rng.integers(len(values), size=int(places.sum()))]
+    return grad
+
+
+def subnormal(grad):
+    """The gradients scaled to where the dtype, or the float32 in which it is summed, has subnormals."""
+    scale = {"float16": 2.0**-16, "bfloat16": 2.0**-128, "float32": 2.0**-128, "float64": 2.0**-1026}[grad.dtype.name]
+    return (grad.astype(np.float64) * scale).astype(grad.dtype)
+
+
+def digests():
+    """A hash of the result of each of many calls, by the name of the call."""
+    found = {}
+    for index, (pool, mode) in enumerate(product([*KINDS, *LARGE], MODES)):
+        rng = np.random.default_rng(index)
+        grad = pool.gradients(rng, mode.dtype)
+        layout = list(LAYOUTS)[index % len(LAYOUTS)]
+        calls = {"normal": grad, "special": special(grad, rng), "tiny": subnormal(grad)}
+        calls[layout] = guarded_copy(grad, layout, 1).view
+        for name, values in calls.items():
+            out = Guarded(pool.input_shape, grad.dtype, layout, 1).view if name == layout else None
+            result = two_phase(pool, values, mode, out)
+            found[f"{pool} {mode} {name}"] = hashlib.sha256(bits(result).tobytes()).hexdigest()
+    for window, mode in product(WINDOWS, MODES):
+        rng = np.random.default_rng(window)
+        together = hashlib.sha256()
+        for pool in every_width(*window):
+            result = two_phase(pool, special(pool.gradients(rng, mode.dtype), rng), mode)
+            together.update(bits(result).tobytes())
+        found[f"every width of {window} {mode}"] = together.hexdigest()
+    return found
+
+
+@pytest.fixture(scope="module")
+def own_digests():
+    return digests()
+
+
+CHILD = """
+import json, aclnn_bw
+from test_avg_pool2d import digests
+print(json.dumps([aclnn_bw.show_config(mode="dict")["isa"], digests()]))
+"""
+
+
+@pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
+def test_same_bytes_on_every_instruction_set(isa, own_digests, tmp_path):
+    require_isa(isa)
+    chosen, theirs = json.loads(run_python(CHILD, tmp_path, ACLNN_BW_ISA=isa))
+    assert isa in chosen
+    assert theirs.keys() == own_digests.keys()
+    assert [name for name in theirs if theirs[name] != own_digests[name]] == []
+
+
+# ---- nothing outside the arrays is touched, not even read ------------------------------------------------------------
+
+
+def fenced(size):
+    """Memory between two pages that end the process when they are read or written."""
+    page = mmap.PAGESIZE
+    size = -(-size // page) * page
+    region = mmap.mmap(-1, size + 2 * page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    for fence in (address, address + page + size):
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(fence), ctypes.c_size_t(page), 0) == 0
+    return np.frombuffer(region, np.uint8)[page : page + size]
+
+
+def at_fence(memory, shape, dtype, layout, gap, at_end):
+    """An array of some layout, whose elements lie `gap` apart, at one end of the memory."""
+    base_shape, view = LAYOUTS[layout](*shape)
+    size = ((int(np.prod(shape)) - 1) * gap + 1) * dtype.itemsize
+    flat = (memory[-size:] if at_end else memory[:size]).view(dtype)
+    return view(flat[::gap].reshape(base_shape))
+
+
+def run_at_fences():
+    """Calls with all three arrays at fences; the last line printed names the call that ended the process."""
+    layouts = [*product(("contiguous", "channels_last", "all_reversed"), (1, 2)), ("planes_transposed", 1)]
+    cases = [(pool, layout, at_end) for pool in KINDS for layout in layouts for at_end in (False, True)]
+    cases += [(pool, layouts[0], True) for window in WINDOWS for pool in every_width(*window)]
+    cases += [(pool, layouts[0], at_end) for pool in LARGE if len(pool.input_shape) == 4 for at_end in (False, True)]
+    memories = [fenced(2**24) for _ in range(3)]
+    for (pool, layout, at_end), mode in product(cases, MODES):
+        print(pool, mode, *layout, "end" if at_end else "begin", flush=True)
+        values = pool.gradients(np.random.default_rng(7), mode.dtype)
+        grad, out = (
+            at_fence(memory, shape, values.dtype, *layout, at_end)
+            for memory, shape in zip(memories, (values.shape, pool.input_shape), strict=False)
+        )
+        grad[...] = values
+        sizes = [None if size is None else list(reference.pair(size)) for size in pool[1:4]]
+        rest = (pool.ceil_mode, pool.count_include_pad, pool.divisor_override or 0, mode.cube_math_type)
+        with aclnn_bw.soc(mode.product):
+            size, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(grad, out, *sizes, *rest, out)
+        workspace = memories[2][-size:] if at_end else memories[2][:size]
+        aclnn_bw.aclnnAvgPool2dBackward(workspace if size else None, size, executor)
+        assert_same_bytes(out, two_phase(pool, values, mode))
+    print("done")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
+@pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
+def test_nothing_beyond_the_arrays_is_touched(isa, tmp_path):
+    require_isa(isa)
+    printed = run_python("from test_avg_pool2d import run_at_fences; run_at_fences()", tmp_path, ACLNN_BW_ISA=isa)
+    assert printed.endswith("\ndone\n")
+
+
+# ---- the caller's floating-point mode --------------------------------------------------------------------------------
+
+DEFAULT, FLUSH, DOWN, UP, TOWARDS_ZERO = 0x1F80, 0x8040, 0x2000, 0x4000, 0x6000
+TRAPS = 0x0680  # the masks of: invalid operation, division by zero, overflow
+MODE_BITS = 0xFFC0  # all but the six sticky flags
+
+FP_MODES = {
+    "flush": DEFAULT | FLUSH,
+    "down": DEFAULT | DOWN,
+    "up": DEFAULT | UP,
+    "towards_zero": DEFAULT | TOWARDS_ZERO,
+    "flush_up": DEFAULT | FLUSH | UP,
+}
+
+
+@pytest.fixture(scope="module")
+def mxcsr(tmp_path_factory):
+    """A library with `get_mode` and `set_mode` for the control register of SSE and AVX arithmetic."""
+    if platform.machine() not in ("x86_64", "AMD64") or not shutil.which("gcc"):
+        pytest.skip("needs gcc on x86-64")
+    folder = tmp_path_factory.mktemp("mxcsr")
+    source, library = folder / "mxcsr.c", folder / "mxcsr.so"
+    source.write_text(
+        "#include <xmmintrin.h>\n"
+        "unsigned get_mode(void) { return _mm_getcsr(); }\n"
+        "void set_mode(unsigned mode) { _mm_setcsr(mode); }\n"
+    )
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+def modal_cases():
+    """Calls whose results show another rounding or flushed subnormals: (pool, mode, gradients)."""
+    cases = []
+    for index, (pool, mode) in enumerate(product([*KINDS, LARGE[0], LARGE[1], LARGE[13]], MODES)):
+        rng = np.random.default_rng(index)
+        grad = pool.gradients(rng, mode.dtype)
+        cases += [(pool, mode, grad), (pool, mode, subnormal(grad))]
+    return cases
+
+
+@pytest.mark.parametrize("fp_mode", FP_MODES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_callers_floating_point_mode_does_not_matter(fp_mode, threads, mxcsr):
+    library = ctypes.CDLL(str(mxcsr))
+    cases = modal_cases()
+    with aclnn_bw.num_threads(threads):
+        expected = [two_phase(pool, grad, mode) for pool, mode, grad in cases]
+        usual = library.get_mode()
+        results, modes = [], []
+        library.set_mode(FP_MODES[fp_mode])
+        try:
+            stream = aclnn_bw.aclrtCreateStream()  # its thread may inherit the mode
+            for pool, mode, grad in cases:
+                calls = [two_phase(pool, grad, mode), two_phase(pool, grad, mode, stream=stream)]
+                if mode.product == "Host":
+                    calls.append(one_call(grad, *pool))
+                results.append(calls)
+                modes.append(library.get_mode() & MODE_BITS)
+            aclnn_bw.aclrtDestroyStream(stream)
+        finally:
+            library.set_mode(usual)
+    assert set(modes) == {FP_MODES[fp_mode]}
+    for calls, wanted in zip(results, expected, strict=True):
+        for result in calls:
+            assert_same_bytes(result, wanted)
+
+
+@pytest.mark.parametrize("unmasked", [0, TRAPS], ids=["masked", "trapping"])
+def test_threads_that_are_born_in_the_callers_mode(unmasked, mxcsr, tmp_path):
+    """A new process sets its mode first, so that its worker threads inherit it; traps would end the process."""
+    code = f"""
+import ctypes, hashlib, aclnn_bw, numpy as np
+from helpers import MODES, Pool, bits
+from test_avg_pool2d import special, subnormal, two_phase
+
+pool = Pool((1, 2, 300, 310), 3, 1, 1)
+cases = []
+for mode in MODES:
+    rng = np.random.default_rng(5)
+    grad = pool.gradients(rng, mode.dtype)
+    cases += [(grad, mode), (special(grad, rng), mode), (subnormal(grad), mode)]
+library = ctypes.CDLL({str(mxcsr)!r})
+with aclnn_bw.num_threads(2):
+    library.set_mode({(FP_MODES["flush_up"] & ~unmasked)})
+    try:
+        first = [two_phase(pool, grad, mode) for grad, mode in cases]
+    finally:
+        library.set_mode({DEFAULT})
+    second = [two_phase(pool, grad, mode) for grad, mode in cases]
+for a, b in zip(first, second):
+    assert np.array_equal(bits(a), bits(b))
+print("same")
+"""
+    assert run_python(code, tmp_path) == "same\n"

@@ -1,0 +1,453 @@
+"""The command line: what it prints and writes, and that every mistake is one line on stderr and exit status 2."""
+
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import ml_dtypes
+import numpy as np
+import pytest
+import reference
+
+import aclnn_bw
+from aclnn_bw import cli
+
+SHAPE = (2, 3, 9, 10)
+RUN = ("run", "avg_pool2d_backward")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, rng):
+    """A current folder with g.npy and x.npy, a 3x3 pooling with stride 2 and padding 1 in float32."""
+    monkeypatch.chdir(tmp_path)
+    np.save("g.npy", rng.standard_normal((2, 3, 5, 5)).astype(np.float32))
+    np.save("x.npy", np.zeros(SHAPE, np.float32))
+    return tmp_path
+
+
+GIVEN = ("--grad-output", "g.npy", "--self", "x.npy")
+POOLING = ("--kernel-size", "3", "--stride", "2", "--padding", "1")
+
+
+def command(*arguments, **environment):
+    """The program in a process of its own."""
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" and not k.startswith("ACLNN_BW_")}
+    return subprocess.run(
+        [sys.executable, "-m", "aclnn_bw", *map(str, arguments)],
+        env={**inherited, **environment}, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+
+
+def refused(capsys, *arguments):
+    """The one line with which the program refuses the arguments."""
+    assert cli.main(list(map(str, arguments))) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("aclnn-bw: error: ")
+    assert printed.err.count("\n") == 1
+    assert printed.err.endswith("\n")
+    return printed.err.strip()
+
+
+def assert_gradient(result, grad_output, *attributes, shape=SHAPE, rtol=1e-6):
+    exact = reference.avg_pool2d_backward(grad_output.astype(np.float64), shape, *attributes)
+    np.testing.assert_allclose(result.astype(np.float64), exact, rtol=rtol, atol=rtol)
+
+
+# ---- the three commands ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [(), ("info",)])
+def test_info_is_show_config(folder, arguments):
+    done = command(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    config = aclnn_bw.show_config(mode="dict")
+    assert config["version"] in done.stdout
+    assert "avg_pool2d_backward" in done.stdout or "AvgPool2dBackward" in done.stdout
+
+
+def test_info_prints_what_show_config_prints(capsys):
+    assert cli.main(["info"]) == 0
+    printed = capsys.readouterr().out
+    aclnn_bw.show_config()
+    assert printed == capsys.readouterr().out
+    assert printed
+
+
+@pytest.mark.parametrize("soc", ["", "Ascend910", "Ascend310P", "Ascend910B", "Host"])
+def test_demo_prints_the_steps_and_the_result_on_every_product(folder, soc):
+    done = command("demo", **({"ACLNN_BW_SOC": soc} if soc else {}))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"AvgPool2dBackward on {soc or 'Ascend910B'}"
+    assert [line[0] for line in lines if line[1:2] == "."] == list("1234567")
+    assert lines.count("  0.0625  0.0625  0.0625  0.0625") == 4
+    assert lines[-1] == "256 of 256 elements are 1/16, as all of them must be"
+
+
+def test_demo_of_a_named_operator(capsys):
+    assert cli.main(["demo", "avg_pool2d_backward"]) == 0
+    assert "AvgPool2dBackward" in capsys.readouterr().out
+
+
+def test_demo_tells_a_wrong_result(capsys, monkeypatch):
+    monkeypatch.setattr(aclnn_bw, "aclnnAvgPool2dBackward", lambda workspace, size, executor, stream=None: None)
+    assert cli.main(["demo"]) == 1
+    assert "0 of 256 elements are 1/16" in capsys.readouterr().out
+
+
+def test_run_prints_what_it_did_and_writes_the_result(folder):
+    done = command(*RUN, *GIVEN, *POOLING, "--out", "dx.npy")
+    assert (done.returncode, done.stderr) == (0, "")
+    words = {line.split()[0]: line.split(None, 1)[1] for line in done.stdout.splitlines() if "phase" not in line}
+    assert words["gradOutput"] == "float32 2 x 3 x 5 x 5"
+    assert words["self"] == words["gradInput"] == "float32 2 x 3 x 9 x 10"
+    assert int(words["workspace"].removesuffix(" bytes")) >= 0
+    assert words["wrote"] == "gradInput to dx.npy"
+    times = [line.split() for line in done.stdout.splitlines() if line.startswith("phase")]
+    assert [(time[1], time[3]) for time in times] == [("1", "us"), ("2", "us")]
+    assert all(float(time[2]) > 0 for time in times)
+    result = np.load("dx.npy")
+    assert result.dtype == np.float32
+    assert_gradient(result, np.load("g.npy"), 3, 2, 1)
+
+
+def test_the_installed_script_is_this_program():
+    (script,) = entry_points(group="console_scripts", name="aclnn-bw")
+    assert script.load() is cli.main
+
+
+def test_version_and_help(capsys):
+    for arguments, part in (["--version"], aclnn_bw.__version__), ([*RUN, "--help"], "--divisor-override"):
+        with pytest.raises(SystemExit) as end:
+            cli.main(arguments)
+        assert end.value.code == 0
+        assert part in capsys.readouterr().out
+
+
+# ---- the options of run ---------------------------------------------------------------------------------------------
+
+
+def run(capsys, *arguments):
+    assert cli.main([*RUN, *map(str, arguments), "--out", "dx.npy"]) == 0, capsys.readouterr().err
+    return np.load("dx.npy")
+
+
+@pytest.mark.parametrize(
+    ("options", "attributes"),
+    [
+        (("--kernel-size", 3, "--stride", 2, "--padding", 1), (3, 2, 1)),
+        (("--kernel-size", 3, 3, "--stride", 2, 2, "--padding", 1, 1), (3, 2, 1)),
+        ((*POOLING, "--no-count-include-pad"), (3, 2, 1, False, False)),
+        ((*POOLING, "--count-include-pad"), (3, 2, 1)),
+        ((*POOLING, "--divisor-override", -7), (3, 2, 1, False, True, -7)),
+        # Rows: (9 - 1) / 2 + 1 = 5 outputs; columns: 10 / 2 = 5, without a stride.
+        (("--kernel-size", 1, 2, "--stride", 2, 2), ((1, 2), (2, 2), 0)),
+    ],
+)
+def test_attributes_reach_the_operator(folder, capsys, options, attributes):
+    assert_gradient(run(capsys, *GIVEN, *options), np.load("g.npy"), *attributes)
+
+
+def test_without_stride_it_is_the_kernel_size(folder, capsys, rng):
+    np.save("g.npy", rng.standard_normal((2, 3, 3, 5)).astype(np.float32))
+    assert_gradient(run(capsys, *GIVEN, "--kernel-size", 3, 2), np.load("g.npy"), (3, 2))
+
+
+def test_ceil_mode(folder, capsys, rng):
+    np.save("g.npy", rng.standard_normal((2, 3, 3, 4)).astype(np.float32))
+    result = run(capsys, *GIVEN, "--kernel-size", 3, "--ceil-mode")
+    assert_gradient(result, np.load("g.npy"), 3, None, 0, True)
+
+
+def test_the_shape_of_self_is_enough(folder, capsys):
+    by_file = run(capsys, *GIVEN, *POOLING)
+    by_shape = run(capsys, "--grad-output", "g.npy", "--self-shape", *SHAPE, *POOLING)
+    assert by_shape.tobytes() == by_file.tobytes()
+
+
+def test_rank_3(folder, capsys):
+    np.save("g.npy", np.load("g.npy")[0])
+    result = run(capsys, "--grad-output", "g.npy", "--self-shape", *SHAPE[1:], *POOLING)
+    assert_gradient(result, np.load("g.npy"), 3, 2, 1, shape=SHAPE[1:])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_dtypes_of_the_files(folder, capsys, dtype):
+    np.save("g.npy", np.load("g.npy").astype(dtype))
+    np.save("x.npy", np.zeros(SHAPE, dtype))
+    result = run(capsys, *GIVEN, *POOLING)
+    assert result.dtype == dtype
+    assert_gradient(result, np.load("g.npy"), 3, 2, 1, rtol=2 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("stored", ["uint16", "as numpy saves bfloat16", "big-endian uint16"])
+def test_bfloat16_is_read_and_written_as_bits(folder, capsys, stored):
+    grad_output = np.load("g.npy").astype(ml_dtypes.bfloat16)
+    bits = {
+        "uint16": grad_output.view(np.uint16),
+        "as numpy saves bfloat16": grad_output,
+        "big-endian uint16": grad_output.view(np.uint16).astype(">u2"),
+    }[stored]
+    np.save("g.npy", bits)
+    np.save("x.npy", np.zeros(SHAPE, np.uint16))
+    result = run(capsys, *GIVEN, *POOLING, "--dtype", "bfloat16")
+    assert capsys.readouterr().out.count("bfloat16 2 x 3") == 3
+    assert result.dtype == np.uint16
+    assert_gradient(result.view(ml_dtypes.bfloat16), grad_output, 3, 2, 1, rtol=2**-8)
+
+
+def test_files_in_another_byte_order_or_in_fortran_order(folder, capsys):
+    plain = run(capsys, *GIVEN, *POOLING)
+    np.save("g.npy", np.asfortranarray(np.load("g.npy").astype(">f4")))
+    assert run(capsys, *GIVEN, *POOLING).tobytes() == plain.tobytes()
+
+
+def test_soc_decides_the_rules(folder, capsys):
+    grad_output = np.load("g.npy")
+    # Ascend910 pools float32 only with gradOutput and result rounded to float16.
+    message = refused(capsys, *RUN, *GIVEN, *POOLING, "--soc", "Ascend910")
+    assert "cubeMathType = 0" in message
+    for spelling in ("1", "ALLOW_FP32_DOWN_PRECISION"):
+        result = run(capsys, *GIVEN, *POOLING, "--soc", "Ascend910", "--cube-math-type", spelling)
+        assert np.array_equal(result, result.astype(np.float16).astype(np.float32))
+        assert_gradient(result, grad_output, 3, 2, 1, rtol=2**-9)
+    assert aclnn_bw.aclrtGetSocName() == "Ascend910B"
+
+
+def test_threads_do_not_change_a_bit_and_hold_for_the_command_only(folder, capsys):
+    before = aclnn_bw.get_num_threads()
+    results = {run(capsys, *GIVEN, *POOLING, "--threads", n).tobytes() for n in (1, 2, 5)}
+    assert len(results) == 1
+    assert aclnn_bw.get_num_threads() == before
+
+
+def test_an_empty_batch_is_fine(folder, capsys):
+    np.save("g.npy", np.zeros((0, 3, 5, 5), np.float32))
+    result = run(capsys, "--grad-output", "g.npy", "--self-shape", 0, 3, 9, 10, *POOLING)
+    assert result.shape == (0, 3, 9, 10)
+
+
+def test_the_name_of_the_output_is_taken_as_it_is(folder):
+    assert cli.main([*RUN, *GIVEN, *POOLING, "--out", "result.bin"]) == 0
+    assert np.load("result.bin").shape == SHAPE
+    assert not os.path.exists("result.bin.npy")
+
+
+def test_the_output_may_replace_an_input(folder):
+    grad_output = np.load("g.npy")
+    assert cli.main([*RUN, *GIVEN, *POOLING, "--out", "g.npy"]) == 0
+    assert_gradient(np.load("g.npy"), grad_output, 3, 2, 1)
+
+
+# ---- refusals -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("nonsense",), "nonsense"),
+        (("run",), "OPERATOR"),
+        (("run", "nonsense"), "nonsense"),
+        (("demo", "nonsense"), "nonsense"),
+        (("info", "nonsense"), "nonsense"),
+        ((*RUN,), "--grad-output"),
+        ((*RUN, *GIVEN), "--kernel-size"),
+        ((*RUN, "--grad-output", "g.npy", "--kernel-size", "3"), "--self"),
+        ((*RUN, *GIVEN, *POOLING, "--self-shape", "1"), "--self-shape"),
+        ((*RUN, *GIVEN, "--kernel-size", "three"), "'three'"),
+        ((*RUN, *GIVEN, "--kernel-size", "2.5"), "'2.5'"),
+        ((*RUN, *GIVEN, "--kernel-size"), "--kernel-size"),
+        ((*RUN, *GIVEN, *POOLING, "--cube-math-type", "KEEP"), "KEEP"),
+        ((*RUN, *GIVEN, *POOLING, "--dtype", "float32"), "bfloat16"),
+        ((*RUN, *GIVEN, *POOLING, "--ceil"), "--ceil"),
+    ],
+)
+def test_arguments_that_do_not_parse(folder, capsys, arguments, part):
+    assert part in refused(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--kernel-size", 0), "kernelSize[0] = 0: must be"),
+        (("--kernel-size", 3, 3, 3), "kernelSize"),
+        (("--kernel-size", 3, "--stride", 0), "stride[0] = 0: must be"),
+        (("--kernel-size", 3, "--stride", 2, "--padding", 2), "padding[0] = 2: must be <="),
+        (("--kernel-size", 3, "--stride", 2, "--padding", -1), "padding[0] = -1: must be"),
+        (("--kernel-size", 3), "gradOutput.shape = (2, 3, 5, 5): must be"),
+        (("--kernel-size", 10**30), "kernelSize"),
+        ((*POOLING, "--cube-math-type", 4), "cubeMathType = 4: must be"),
+        ((*POOLING, "--divisor-override", 300, "--soc", "Ascend910B"), "divisorOverride = 300: must be"),
+        ((*POOLING, "--soc", "Ascend9000"), "Ascend9000"),
+        ((*POOLING, "--threads", 0), "0"),
+    ],
+)
+def test_what_the_operator_refuses(folder, capsys, options, part):
+    assert part in refused(capsys, *RUN, *GIVEN, *options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "part"),
+    [
+        ((9, 10), "self.rank = 2: must"),
+        ((1, 2, 3, 9, 10), "self.rank = 5: must"),
+        ((2, 3, -9, 10), "must not be negative"),
+        ((2, 3, 10**9, 10**9), ""),  # no machine has the memory
+        ((2, 3, 10**18, 10**18), ""),  # no address has the bits
+        ((2, 3, 10**30, 10), ""),  # no int64 has the bits
+    ],
+)
+def test_a_shape_of_self_that_cannot_be(folder, capsys, shape, part):
+    assert part in refused(capsys, *RUN, "--grad-output", "g.npy", "--self-shape", *shape, *POOLING)
+
+
+def test_files_that_are_not_there_or_cannot_be_read(folder, capsys):
+    for path, part in ("missing.npy", "No such file"), (".", "Is a directory"):
+        message = refused(capsys, *RUN, "--grad-output", path, "--self", "x.npy", *POOLING)
+        assert f"--grad-output {path}: " in message
+        assert part in message
+        assert "--self" in refused(capsys, *RUN, "--grad-output", "g.npy", "--self", path, *POOLING)
+
+
+def npy_header(text):
+    """A .npy file of version 1.0 with any header."""
+    header = text.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"", "not a readable .npy file"),
+        (b"1 2 3\n", "not a readable .npy file"),
+        (b"PK\x03\x04rest of an archive", "not a readable .npy file"),
+        (npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, 5, 5)}"), "not a readable .npy file"),
+        (npy_header("{'descr': '<f4', 'fortran_order': False}"), "not a readable .npy file"),
+        (npy_header("}{"), "not a readable .npy file"),
+        (npy_header("(" * 500), "not a readable .npy file"),
+        (npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,)}"), "--grad-output"),
+    ],
+)
+def test_files_that_are_no_npy_files(folder, capsys, content, part):
+    with open("bad.npy", "wb") as file:
+        file.write(content)
+    assert part in refused(capsys, *RUN, "--grad-output", "bad.npy", "--self", "x.npy", *POOLING)
+
+
+def test_an_archive_of_arrays_is_refused(folder, capsys):
+    np.savez("both.npz", g=np.zeros(3))
+    message = refused(capsys, *RUN, "--grad-output", "both.npz", "--self", "x.npy", *POOLING)
+    assert "not a readable .npy file" in message
+
+
+def test_object_arrays_are_never_unpickled(folder, capsys):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, ("sprung",)
+
+    np.save("bad.npy", np.array([Trap()], dtype=object), allow_pickle=True)
+    message = refused(capsys, *RUN, "--grad-output", "bad.npy", "--self", "x.npy", *POOLING)
+    assert "allow_pickle" in message
+    assert not os.path.exists("sprung")
+
+
+@pytest.mark.parametrize(
+    ("array", "part"),
+    [
+        (np.zeros((2, 3, 5, 5), np.int32), "ACL_INT32"),
+        (np.zeros((2, 3, 5, 5), np.uint16), "ACL_UINT16"),
+        (np.zeros((2, 3, 5, 5), np.float64), "dtype"),
+        (np.zeros((2, 3, 5, 5), "S4"), "must hold numbers"),
+        (np.zeros((2, 3, 5, 5), "M8[s]"), "must hold numbers"),
+        (np.zeros((2, 3, 5, 5), [("a", "f4")]), "must hold numbers"),
+        (np.zeros((2, 3, 5, 5), ml_dtypes.bfloat16), "must hold numbers"),  # NumPy saves it as raw bytes
+        (np.zeros((), np.float32), "gradOutput.rank = 0: must"),
+        (np.zeros((2, 3, 5, 6), np.float32), "gradOutput.shape = (2, 3, 5, 6)"),
+    ],
+)
+def test_arrays_that_do_not_fit(folder, capsys, array, part):
+    np.save("g.npy", array)
+    assert part in refused(capsys, *RUN, *GIVEN, *POOLING)
+
+
+def test_bfloat16_bits_must_be_uint16(folder, capsys):
+    message = refused(capsys, *RUN, *GIVEN, *POOLING, "--dtype", "bfloat16")
+    assert "g.npy: holds float32" in message
+
+
+def test_an_output_that_cannot_be_written(folder, capsys):
+    assert cli.main([*RUN, *GIVEN, *POOLING, "--out", "missing/dx.npy"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("aclnn-bw: error: --out missing/dx.npy: No such file")
+    assert message.count("\n") == 1
+
+
+def test_a_full_disk(folder):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    assert cli.main([*RUN, *GIVEN, *POOLING, "--out", "/dev/full"]) == 2
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "aclnn_bw", "info"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "aclnn-bw: error: output: No space left on device\n"
+
+
+@pytest.mark.parametrize("error", [MemoryError("no room"), TypeError("not so"), OverflowError("too much")])
+def test_errors_out_of_the_phases_are_one_line(folder, capsys, monkeypatch, error):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(aclnn_bw, "aclnnAvgPool2dBackwardGetWorkspaceSize", fail)
+    assert str(error) in refused(capsys, *RUN, *GIVEN, *POOLING)
+
+
+def test_a_refusal_has_no_traceback_in_a_process_of_its_own(folder):
+    done = command(*RUN, *GIVEN, "--kernel-size", 0)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("aclnn-bw: error: kernelSize[0] = 0")
+    assert done.stderr.count("\n") == 1
+
+
+def test_nothing_is_written_after_a_refusal(folder, capsys):
+    refused(capsys, *RUN, *GIVEN, "--kernel-size", 0, "--out", "dx.npy")
+    assert not os.path.exists("dx.npy")
+
+
+# ---- being interrupted ----------------------------------------------------------------------------------------------
+
+
+def test_interrupt(folder, capsys, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(aclnn_bw, "aclnnAvgPool2dBackwardGetWorkspaceSize", interrupt)
+    assert cli.main([*RUN, *GIVEN, *POOLING]) == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
+def test_interrupt_of_a_process(folder):
+    os.mkfifo("pipe.npy")
+    arguments = (*RUN, "--grad-output", "pipe.npy", "--self", "x.npy", *POOLING)
+    program = subprocess.Popen([sys.executable, "-m", "aclnn_bw", *arguments], stderr=subprocess.PIPE)
+    # Our end opens when the program has opened its own, where it then waits for bytes.
+    with program as process, open("pipe.npy", "wb"):
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error == b""
+
+
+def test_a_reader_that_goes_away(folder):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "aclnn_bw", "info"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")

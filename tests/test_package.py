@@ -1,0 +1,330 @@
+"""The package as a whole: its names, its import, its documentation, its command line."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+import textwrap
+import types
+from pathlib import Path
+
+import pytest
+from engine_helpers import run_python
+
+import aclnn_bw as a
+
+OPERATORS = ("AvgPool2dBackward",)
+
+NAMES = [
+    "AclnnError",
+    "AclnnStatus",
+    "CubeMathType",
+    "aclDataType",
+    "aclFormat",
+    "aclIntArray",
+    "aclOpExecutor",
+    "aclTensor",
+    "aclrtStream",
+    "aclCreateIntArray",
+    "aclCreateTensor",
+    "aclDestroyAclOpExecutor",
+    "aclDestroyIntArray",
+    "aclDestroyTensor",
+    "aclFinalize",
+    "aclGetRecentErrMsg",
+    "aclInit",
+    "aclSetAclOpExecutorRepeatable",
+    "aclSetInputTensorAddr",
+    "aclSetOutputTensorAddr",
+    "aclSetTensorAddr",
+    "aclrtCreateStream",
+    "aclrtDestroyStream",
+    "aclrtFree",
+    "aclrtGetSocName",
+    "aclrtMalloc",
+    "aclrtMemcpy",
+    "aclrtResetDevice",
+    "aclrtSetDevice",
+    "aclrtSetSocName",
+    "aclrtSynchronizeDevice",
+    "aclrtSynchronizeStream",
+    "avg_pool2d_backward",
+    "get_num_threads",
+    "num_threads",
+    "set_num_threads",
+    "show_config",
+    "soc",
+    *(f"aclnn{operator}{phase}" for operator in OPERATORS for phase in ("GetWorkspaceSize", "")),
+]
+
+
+def modules():
+    """The package and its modules, but the one whose import runs the command line."""
+    yield a
+    for info in pkgutil.iter_modules(a.__path__, "aclnn_bw."):
+        if info.name != "aclnn_bw.__main__" and not info.ispkg:
+            yield importlib.import_module(info.name)
+
+
+def test_all_is_complete():
+    assert len(set(a.__all__)) == len(a.__all__)
+    assert set(NAMES) <= set(a.__all__), set(NAMES) - set(a.__all__)
+    for name in a.__all__:
+        assert getattr(a, name) is not None
+    public = {
+        name for name, value in vars(a).items() if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+    assert public <= set(a.__all__), public - set(a.__all__)
+
+
+def test_star_import():
+    namespace = {}
+    exec("from aclnn_bw import *", namespace)
+    assert set(a.__all__) <= set(namespace)
+
+
+def test_dir_lists_what_there_is():
+    assert set(a.__all__) <= set(dir(a))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_names_are_documented(name):
+    thing = getattr(a, name)
+    assert inspect.getdoc(thing), name
+    if inspect.isroutine(thing):
+        inspect.signature(thing)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        (
+            "aclnnAvgPool2dBackwardGetWorkspaceSize",
+            "gradOutput self kernelSize stride padding ceilMode countIncludePad divisorOverride cubeMathType gradInput",
+        ),
+        ("aclnnAvgPool2dBackward", "workspace workspaceSize executor stream"),
+        ("aclCreateTensor", "viewDims dataType strides offset format storageDims tensorData"),
+        ("aclSetInputTensorAddr", "executor index tensor data"),
+        ("aclSetOutputTensorAddr", "executor index tensor data"),
+        ("aclSetTensorAddr", "executor index tensor data"),
+        (
+            "avg_pool2d_backward",
+            "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override out",
+        ),
+    ],
+)
+def test_signatures(name, parameters):
+    assert " ".join(inspect.signature(getattr(a, name)).parameters) == parameters
+
+
+def test_defaults_of_the_one_call_function():
+    parameters = inspect.signature(a.avg_pool2d_backward).parameters
+    defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+    assert defaults == {
+        "stride": None,
+        "padding": 0,
+        "ceil_mode": False,
+        "count_include_pad": True,
+        "divisor_override": None,
+        "out": None,
+    }
+    assert parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+([.\w+-]*)", a.__version__)
+    from importlib.metadata import version
+
+    assert version("aclnn_bw") == a.__version__
+
+
+def test_typing_files_are_installed():
+    folder = Path(a.__file__).parent
+    assert (folder / "py.typed").exists()
+    stub = ast.parse((folder / "_native.pyi").read_text(encoding="utf-8"))
+    assert stub.body
+
+
+def test_doctests():
+    attempted = 0
+    for module in modules():
+        failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        assert failed == 0, module.__name__
+        attempted += tried
+    assert attempted > 10
+
+
+def test_doctests_of_compiled_functions():
+    finder = doctest.DocTestFinder()
+    found = {
+        name: test.examples
+        for name in ("avg_pool2d_backward", "aclnnAvgPool2dBackwardGetWorkspaceSize")
+        for test in finder.find(getattr(a, name), name, globs={})
+    }
+    for name in ("avg_pool2d_backward", "aclnnAvgPool2dBackwardGetWorkspaceSize"):
+        assert found.get(name), f"{name} has no example"
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for name in found:
+        for test in finder.find(getattr(a, name), name, globs={}):
+            runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+# import
+
+
+def test_import_has_no_side_effects():
+    code = """
+        import os, signal, sys, threading, warnings
+        import numpy, ml_dtypes
+        filters = list(warnings.filters)
+        before = dict(os.environ), sorted(os.listdir(".")), threading.active_count(), numpy.geterr(), os.getcwd()
+        handlers = [signal.getsignal(n) for n in signal.valid_signals()]
+        switch, hooks, path = sys.getswitchinterval(), (sys.excepthook, sys.displayhook), list(sys.path)
+        modules = set(sys.modules)
+        tasks = os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else []
+        import aclnn_bw
+        after = dict(os.environ), sorted(os.listdir(".")), threading.active_count(), numpy.geterr(), os.getcwd()
+        assert after == before
+        assert handlers == [signal.getsignal(n) for n in signal.valid_signals()]
+        assert (switch, hooks, path) == (sys.getswitchinterval(), (sys.excepthook, sys.displayhook), list(sys.path))
+        assert list(warnings.filters) == filters
+        assert not tasks or len(os.listdir("/proc/self/task")) == len(tasks)
+        new = {name.split(".")[0] for name in set(sys.modules) - modules} - set(sys.stdlib_module_names)
+        # Cython keeps a module of its own for what its extensions share.
+        new = {name for name in new if not name.startswith("_cython_")}
+        assert new <= {"aclnn_bw", "cython_runtime", "numpy"}, new
+    """
+    done = run_python(code)
+    assert done.stdout == ""
+    assert done.stderr == ""
+
+
+def test_import_is_quick():
+    code = """
+        import time
+        import numpy
+        start = time.process_time()
+        import aclnn_bw
+        print(time.process_time() - start)
+    """
+    assert min(float(run_python(code).stdout) for _ in range(5)) < 0.02
+
+
+@pytest.mark.parametrize("heavy", ["torch", "argparse", "asyncio", "concurrent.futures", "multiprocessing", "doctest"])
+def test_import_brings_nothing_heavy(heavy):
+    code = f"""
+        import sys
+        import numpy, ml_dtypes
+        before = set(sys.modules)
+        import aclnn_bw
+        assert {heavy!r} not in set(sys.modules) - before
+    """
+    run_python(code)
+
+
+def test_flush_to_zero_is_not_switched_on():
+    code = """
+        import numpy as np
+        import aclnn_bw as a
+        tiny = np.full((1, 1, 1, 1), 1e-40, np.float32)
+        with a.soc("Host"):
+            assert a.avg_pool2d_backward(tiny, (1, 1, 1, 1), 1)[0, 0, 0, 0] == tiny[0, 0, 0, 0]
+        assert tiny[0, 0, 0, 0] * np.float32(0.5) != 0
+    """
+    run_python(code)
+
+
+# instruction sets and configuration
+
+
+def test_show_config(capsys):
+    config = a.show_config(mode="dict")
+    assert capsys.readouterr().out == ""
+    keys = {"version", "isa", "isa_available", "openmp", "threads", "compiler", "numpy", "python", "operators"}
+    assert keys <= set(config)
+    assert config["version"] == a.__version__
+    assert config["isa"] in config["isa_available"]
+    assert type(config["openmp"]) is bool
+    assert config["threads"] == a.get_num_threads()
+    assert config["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
+    assert any("avg_pool2d" in str(name).lower() or "avgpool2d" in str(name).lower() for name in config["operators"])
+    assert a.show_config() is None
+    printed = capsys.readouterr().out
+    assert a.__version__ in printed
+    assert str(config["isa"]) in printed
+    with pytest.raises(ValueError, match="mode"):
+        a.show_config(mode="xml")
+
+
+def test_every_instruction_set_can_be_chosen():
+    for name in a.show_config(mode="dict")["isa_available"]:
+        code = "import aclnn_bw; print(aclnn_bw.show_config(mode='dict')['isa'])"
+        environment = {"ACLNN_BW_ISA": name.rpartition("-")[2]} if "v" in name else {}
+        assert run_python(code, environment=environment).stdout.strip() == name
+
+
+@pytest.mark.parametrize("value", ["v9", "avx2", "V3 ", "4", "x" * 1000])
+def test_an_unknown_instruction_set_warns(value):
+    code = """
+        import os, warnings
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            import aclnn_bw
+        assert any("ACLNN_BW_ISA" in m and os.environ["ACLNN_BW_ISA"] in m for m in (str(w.message) for w in seen))
+        print(aclnn_bw.show_config(mode="dict")["isa"])
+    """
+    best = run_python("import aclnn_bw; print(aclnn_bw.show_config(mode='dict')['isa'])").stdout
+    assert run_python(code, environment={"ACLNN_BW_ISA": value}).stdout == best
+
+
+# the command line
+
+
+def command(*arguments, **options):
+    options.setdefault("check", True)
+    return run_python(
+        textwrap.dedent(
+            """
+            import runpy, sys
+            sys.argv[0] = "aclnn_bw"
+            runpy.run_module("aclnn_bw", run_name="__main__", alter_sys=True)
+            """
+        ),
+        *arguments,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("info",)])
+def test_info(arguments):
+    assert a.__version__ in command(*arguments).stdout
+
+
+def test_python_m(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "aclnn_bw", "info"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert a.__version__ in done.stdout
+    assert done.stderr == ""
+
+
+def test_unknown_command():
+    done = command("explode", check=False)
+    assert done.returncode == 2
+    assert "explode" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# calls through every entry point agree
+
+
+def test_modules_have_docstrings():
+    for module in modules():
+        if not module.__name__.endswith("_version"):
+            assert module.__doc__, module.__name__

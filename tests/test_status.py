@@ -1,0 +1,163 @@
+"""Status codes, enums and the exception: names, numbers, and what a person can do with them."""
+
+import copy
+import enum
+import pickle
+
+import numpy as np
+import pytest
+from engine_helpers import run_python
+
+import aclnn_bw as a
+
+STATUS = {
+    "ACLNN_SUCCESS": 0,
+    "ACLNN_ERR_PARAM_NULLPTR": 161001,
+    "ACLNN_ERR_PARAM_INVALID": 161002,
+    "ACLNN_ERR_RUNTIME_ERROR": 361001,
+    "ACLNN_ERR_INNER": 561000,
+    "ACLNN_ERR_INNER_INFERSHAPE_ERROR": 561001,
+    "ACLNN_ERR_INNER_TILING_ERROR": 561002,
+    "ACLNN_ERR_INNER_FIND_KERNEL_ERROR": 561003,
+    "ACLNN_ERR_INNER_CREATE_EXECUTOR": 561101,
+    "ACLNN_ERR_INNER_NOT_TRANS_EXECUTOR": 561102,
+    "ACLNN_ERR_INNER_NULLPTR": 561103,
+}
+
+DATA_TYPE = {
+    "ACL_DT_UNDEFINED": -1,
+    "ACL_FLOAT": 0,
+    "ACL_FLOAT16": 1,
+    "ACL_INT8": 2,
+    "ACL_INT32": 3,
+    "ACL_UINT8": 4,
+    "ACL_INT16": 6,
+    "ACL_UINT16": 7,
+    "ACL_UINT32": 8,
+    "ACL_INT64": 9,
+    "ACL_UINT64": 10,
+    "ACL_DOUBLE": 11,
+    "ACL_BOOL": 12,
+    "ACL_COMPLEX64": 16,
+    "ACL_COMPLEX128": 17,
+    "ACL_BF16": 27,
+}
+
+FORMAT = {
+    "ACL_FORMAT_UNDEFINED": -1,
+    "ACL_FORMAT_NCHW": 0,
+    "ACL_FORMAT_NHWC": 1,
+    "ACL_FORMAT_ND": 2,
+    "ACL_FORMAT_NC1HWC0": 3,
+    "ACL_FORMAT_FRACTAL_Z": 4,
+    "ACL_FORMAT_NC1HWC0_C04": 12,
+    "ACL_FORMAT_HWCN": 16,
+    "ACL_FORMAT_NDHWC": 27,
+    "ACL_FORMAT_FRACTAL_NZ": 29,
+    "ACL_FORMAT_NCDHW": 30,
+    "ACL_FORMAT_NDC1HWC0": 32,
+    "ACL_FRACTAL_Z_3D": 33,
+    "ACL_FORMAT_NC": 35,
+    "ACL_FORMAT_NCL": 47,
+}
+
+CUBE_MATH_TYPE = {"KEEP_DTYPE": 0, "ALLOW_FP32_DOWN_PRECISION": 1, "USE_FP16": 2, "USE_HF32": 3}
+
+ENUMS = {"AclnnStatus": STATUS, "aclDataType": DATA_TYPE, "aclFormat": FORMAT, "CubeMathType": CUBE_MATH_TYPE}
+MEMBERS = [(name, member, number) for name, members in ENUMS.items() for member, number in members.items()]
+
+
+@pytest.mark.parametrize("name", list(ENUMS))
+def test_members_are_complete(name):
+    cls = getattr(a, name)
+    assert issubclass(cls, enum.IntEnum)
+    assert {member.name: int(member) for member in cls} == ENUMS[name]
+    assert len(cls.__members__) == len(ENUMS[name]), "an alias"
+    assert cls.__doc__
+
+
+@pytest.mark.parametrize(("name", "member", "number"), MEMBERS)
+def test_members_are_names_of_the_module(name, member, number):
+    value = getattr(a, member)
+    assert value is getattr(a, name)(number) is getattr(a, name)[member]
+    assert value == number
+    assert member in a.__all__
+    assert pickle.loads(pickle.dumps(value)) is value
+
+
+def test_enums_and_numbers_serve_alike():
+    arrays = np.ones((1, 1, 2, 2), np.float32), np.zeros((1, 1, 4, 4), np.float32)
+    for dtype, fmt, mode in ((a.ACL_FLOAT, a.ACL_FORMAT_NCHW, a.KEEP_DTYPE), (0, 0, 0), (np.int64(0), 0, np.int8(0))):
+        handle = a.aclCreateTensor((1, 1, 2, 2), dtype, None, 0, fmt, (4,), arrays[0])
+        a.aclnnAvgPool2dBackwardGetWorkspaceSize(handle, arrays[1], [2], [2], [0], False, True, 0, mode, arrays[1])
+
+
+def test_error_is_a_value_error():
+    error = a.AclnnError(a.AclnnStatus.ACLNN_ERR_PARAM_INVALID, "padding[0] = 3: must be <= 1")
+    assert isinstance(error, ValueError)
+    assert error.status is a.AclnnStatus.ACLNN_ERR_PARAM_INVALID
+    assert error.status == 161002
+    assert str(error) == "padding[0] = 3: must be <= 1"
+    assert "padding[0] = 3" in repr(error)
+
+
+def test_error_takes_plain_numbers():
+    error = a.AclnnError(161001, "self = None: must not be null")
+    assert error.status is a.AclnnStatus.ACLNN_ERR_PARAM_NULLPTR
+    assert a.AclnnError(107000, "aclrtMemcpy").status == 107000
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+@pytest.mark.parametrize("status", [161002, 107000])
+def test_error_is_copied_whole(duplicate, status):
+    error = a.AclnnError(status, "padding[0] = 3: must be <= 1")
+    error.note = "kept"
+    other = duplicate(error)
+    assert type(other) is a.AclnnError
+    assert other is not error
+    assert (other.status, str(other), other.args) == (error.status, str(error), error.args)
+    assert type(other.status) is type(error.status)
+    assert other.note == "kept"
+
+
+def test_refusal_is_raised_as_this_error():
+    with pytest.raises(ValueError, match=r"^gradOutput = None") as info:
+        a.aclnnAvgPool2dBackwardGetWorkspaceSize(None, None, None, None, None, False, True, 0, 0, None)
+    assert type(info.value) is a.AclnnError
+    assert info.value.status is a.AclnnStatus.ACLNN_ERR_PARAM_NULLPTR
+    other = pickle.loads(pickle.dumps(info.value))
+    assert (other.status, str(other)) == (info.value.status, str(info.value))
+
+
+def test_error_crosses_processes():
+    code = """
+        import multiprocessing
+        import sys
+        import aclnn_bw as a
+
+        def refuse(_):
+            a.aclnnAvgPool2dBackwardGetWorkspaceSize(None, None, None, None, None, False, True, 0, 0, None)
+
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            try:
+                pool.map(refuse, [0])
+            except a.AclnnError as error:
+                assert error.status == 161001, error.status
+                assert str(error).startswith("gradOutput = None"), error
+            else:
+                raise AssertionError("nothing raised")
+    """
+    run_python(code, warnings="ignore")
+
+
+def test_recent_message_starts_empty():
+    code = """
+        import aclnn_bw as a
+        assert a.aclGetRecentErrMsg() is None
+        try:
+            a.aclrtSetSocName("Ascend")
+        except a.AclnnError as error:
+            assert a.aclGetRecentErrMsg() == str(error)
+        assert a.aclGetRecentErrMsg() is None
+    """
+    run_python(code)

@@ -1,0 +1,605 @@
+"""Streams: in order, at once, failures at synchronize, draining, and the end of the process."""
+
+import copy
+import gc
+import itertools
+import pickle
+import signal
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+from engine_helpers import (
+    Failure,
+    Gate,
+    Note,
+    check_k3s1p1,
+    expected,
+    gradient,
+    phase2,
+    plan,
+    plan_with_workspace,
+    refusal,
+    run_python,
+    sentinel_array,
+    untouched,
+)
+
+import aclnn_bw as a
+
+INVALID, INNER = a.AclnnStatus.ACLNN_ERR_PARAM_INVALID, a.AclnnStatus.ACLNN_ERR_INNER
+RUNTIME = a.AclnnStatus.ACLNN_ERR_RUNTIME_ERROR
+IN = (2, 3, 8, 8)
+
+
+@pytest.fixture(autouse=True)
+def host():
+    with a.soc("Host"):
+        yield
+
+
+@pytest.fixture
+def stream():
+    stream = a.aclrtCreateStream()
+    yield stream
+    try:
+        a.aclrtDestroyStream(stream)
+    except a.AclnnError as error:
+        # The test has destroyed it already.
+        assert error.status == RUNTIME  # noqa: PT017
+
+
+@pytest.fixture
+def gate(stream):
+    """A gate at the head of the stream; opened when the test ends, whatever happened."""
+    gate = Gate()
+    stream._submit(gate)
+    assert gate.entered.wait(30)
+    yield gate
+    gate.open()
+
+
+def queue(stream, seed=0):
+    """Queue a fresh call; give (gradOutput, gradInput)."""
+    grad_output, grad_input = gradient(seed=seed), sentinel_array(IN)
+    phase2(*plan(grad_output, grad_input), stream)
+    return grad_output, grad_input
+
+
+def test_a_stream_computes(stream):
+    size, executor, grad_output, grad_input = plan_with_workspace()
+    phase2(size, executor, stream)
+    a.aclrtSynchronizeStream(stream)
+    check_k3s1p1(grad_output, grad_input)
+
+
+def test_phase_2_returns_at_once(stream, gate):
+    calls = [queue(stream, seed) for seed in range(20)]
+    assert all(untouched(grad_input) for _, grad_input in calls)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    assert all(np.array_equal(grad_input, expected(grad_output)) for grad_output, grad_input in calls)
+
+
+def test_work_starts_without_a_synchronize(stream):
+    started = threading.Event()
+
+    class Job:
+        def execute(self):
+            started.set()
+
+    grad_output, grad_input = queue(stream)
+    stream._submit(Job())
+    assert started.wait(30)
+    assert np.array_equal(grad_input, expected(grad_output))
+
+
+def test_work_runs_in_order(stream, gate):
+    notes = []
+    for value in range(100):
+        stream._submit(Note(notes, value))
+    assert notes == []
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    assert notes == list(range(100))
+
+
+def test_a_chain_of_calls_through_one_array(stream):
+    first = gradient((1, 1, 2, 2))
+    arrays = [first] + [np.zeros((1, 1, 2 << i, 2 << i), np.float32) for i in range(1, 8)]
+    for grad_output, grad_input in itertools.pairwise(arrays):
+        phase2(*plan(grad_output, grad_input), stream)
+    a.aclrtSynchronizeStream(stream)
+    want = np.repeat(np.repeat(first, 128, 2), 128, 3) / 4**7
+    assert np.array_equal(arrays[-1], want)
+
+
+def test_streams_do_not_wait_for_each_other(stream, gate):
+    other = a.aclrtCreateStream()
+    grad_output, grad_input = queue(other)
+    a.aclrtSynchronizeStream(other)
+    assert np.array_equal(grad_input, expected(grad_output))
+    assert gate.entered.is_set()
+    a.aclrtDestroyStream(other)
+
+
+def test_synchronizing_an_idle_stream(stream):
+    for _ in range(3):
+        assert a.aclrtSynchronizeStream(stream) in (None, a.ACLNN_SUCCESS)
+    a.aclrtSynchronizeDevice()
+
+
+def test_synchronize_lets_other_threads_run(stream, gate):
+    opener = threading.Timer(0.05, gate.open)
+    opener.start()
+    a.aclrtSynchronizeStream(stream)
+    opener.join()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_a_signal_interrupts_a_synchronize(stream, gate):
+    class Interrupt(Exception):
+        pass
+
+    def handler(number, frame):
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Interrupt):
+            a.aclrtSynchronizeStream(stream)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    grad_output, grad_input = queue(stream)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    assert np.array_equal(grad_input, expected(grad_output))
+
+
+# failures
+
+
+def test_the_first_failure_is_raised_once(stream, gate):
+    notes = []
+    stream._submit(Failure(ZeroDivisionError("first")))
+    stream._submit(Note(notes, "between"))
+    stream._submit(Failure(KeyError("second")))
+    grad_output, grad_input = queue(stream)
+    stream._submit(Note(notes, "after"))
+    gate.open()
+    with pytest.raises(ZeroDivisionError, match="first"):
+        a.aclrtSynchronizeStream(stream)
+    assert notes == ["between", "after"]
+    assert np.array_equal(grad_input, expected(grad_output))
+    a.aclrtSynchronizeStream(stream)
+
+
+def test_a_stream_works_after_a_failure(stream):
+    for value in range(3):
+        stream._submit(Failure(RuntimeError(f"failure {value}")))
+        with pytest.raises(RuntimeError, match=f"failure {value}"):
+            a.aclrtSynchronizeStream(stream)
+    grad_output, grad_input = queue(stream)
+    a.aclrtSynchronizeStream(stream)
+    assert np.array_equal(grad_input, expected(grad_output))
+
+
+def test_a_failure_belongs_to_its_stream(stream):
+    other = a.aclrtCreateStream()
+    other._submit(Failure(RuntimeError("of the other")))
+    queue(stream)
+    a.aclrtSynchronizeStream(stream)
+    with pytest.raises(RuntimeError, match="of the other"):
+        a.aclrtSynchronizeStream(other)
+    a.aclrtDestroyStream(other)
+
+
+def test_synchronize_device_raises_a_failure(stream):
+    stream._submit(Failure(RuntimeError("of the device")))
+    with pytest.raises(RuntimeError, match="of the device"):
+        a.aclrtSynchronizeDevice()
+    a.aclrtSynchronizeDevice()
+    a.aclrtSynchronizeStream(stream)
+
+
+def test_a_failure_sets_the_message_of_the_synchronizing_thread(stream):
+    a.aclGetRecentErrMsg()
+    stream._submit(Failure(a.AclnnError(INVALID, "indices[0] = 99: must be < 16")))
+    with refusal(INVALID, r"indices\[0\] = 99"):
+        a.aclrtSynchronizeStream(stream)
+    messages = []
+    thread = threading.Thread(target=lambda: messages.append(a.aclGetRecentErrMsg()))
+    thread.start()
+    thread.join()
+    assert messages == [None]
+    assert a.aclGetRecentErrMsg() == "indices[0] = 99: must be < 16"
+    assert a.aclGetRecentErrMsg() is None
+
+
+def test_refusals_of_phase_2_come_at_the_call(stream, gate):
+    size, executor, grad_output, grad_input = plan_with_workspace()
+    with refusal(INVALID, "^workspaceSize"):
+        a.aclnnAvgPool2dBackward(bytearray(size), size - 1, executor, stream)
+    with refusal(INVALID, "^workspace"):
+        a.aclnnAvgPool2dBackward(bytes(size), size, executor, stream)
+    phase2(size, executor, stream)
+    with refusal(INNER, "^executor.*spent"):
+        phase2(size, executor, stream)
+    with refusal(INNER, "^executor.*spent"):
+        phase2(size, executor, None)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    check_k3s1p1(grad_output, grad_input)
+
+
+@pytest.mark.parametrize("thing", [5, "stream", object(), threading.Event()], ids=lambda thing: type(thing).__name__)
+def test_something_that_is_no_stream(thing):
+    size, executor, grad_output, grad_input = plan_with_workspace()
+    with pytest.raises(TypeError, match="stream"):
+        phase2(size, executor, thing)
+    for call in (a.aclrtSynchronizeStream, a.aclrtDestroyStream):
+        with pytest.raises(TypeError, match="stream"):
+            call(thing)
+    phase2(size, executor)
+    check_k3s1p1(grad_output, grad_input)
+
+
+def test_streams_are_not_copied(stream):
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            duplicate(stream)
+
+
+# destroying
+
+
+def test_destroy_drains(stream, gate):
+    notes = []
+    stream._submit(Note(notes, 1))
+    grad_output, grad_input = queue(stream)
+    opener = threading.Timer(0.05, gate.open)
+    opener.start()
+    a.aclrtDestroyStream(stream)
+    opener.join()
+    assert notes == [1]
+    assert np.array_equal(grad_input, expected(grad_output))
+
+
+def test_use_after_destroy(stream):
+    a.aclrtDestroyStream(stream)
+    size, executor, grad_output, grad_input = plan_with_workspace()
+    with refusal(RUNTIME, "stream"):
+        phase2(size, executor, stream)
+    for call in (a.aclrtSynchronizeStream, a.aclrtDestroyStream):
+        with refusal(RUNTIME, "stream"):
+            call(stream)
+    assert untouched(grad_input)
+    phase2(size, executor)
+    check_k3s1p1(grad_output, grad_input)
+
+
+def test_destroy_ends_the_thread():
+    before = threading.active_count()
+    streams = [a.aclrtCreateStream() for _ in range(8)]
+    for stream in streams:
+        queue(stream)
+        a.aclrtDestroyStream(stream)
+    deadline = time.monotonic() + 30
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert threading.active_count() == before
+
+
+def test_forgotten_streams_do_their_work():
+    calls = [queue(a.aclrtCreateStream(), seed) for seed in range(8)]
+    gc.collect()
+    a.aclrtSynchronizeDevice()
+    assert all(np.array_equal(grad_input, expected(grad_output)) for grad_output, grad_input in calls)
+
+
+def test_synchronize_device_waits_for_all(stream, gate):
+    others = [a.aclrtCreateStream() for _ in range(3)]
+    calls = [queue(s, seed) for seed, s in enumerate([stream, *others])]
+    opener = threading.Timer(0.05, gate.open)
+    opener.start()
+    a.aclrtSynchronizeDevice()
+    assert all(np.array_equal(grad_input, expected(grad_output)) for grad_output, grad_input in calls)
+    opener.join()
+    for other in others:
+        a.aclrtDestroyStream(other)
+
+
+# what is kept alive
+
+
+def test_arrays_live_until_they_have_run(stream, gate):
+    size, executor, grad_output, grad_input = plan_with_workspace()
+    workspace = np.empty(size, np.uint8)
+    alive = [weakref.ref(array) for array in (grad_output, workspace)]
+    values = grad_output.copy()
+    a.aclnnAvgPool2dBackward(workspace, size, executor, stream)
+    del grad_output, workspace, executor
+    gc.collect()
+    assert all(ref() is not None for ref in alive)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]
+    check_k3s1p1(values, grad_input)
+
+
+def test_buffers_are_held_until_they_have_run(stream, gate):
+    size, executor, _, _ = plan_with_workspace()
+    workspace = bytearray(size)
+    a.aclnnAvgPool2dBackward(workspace, size, executor, stream)
+    with pytest.raises(BufferError):
+        workspace.append(0)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    workspace.append(0)
+
+
+def test_destroyed_executor_still_runs_what_is_queued(stream, gate):
+    grad_output, grad_input = gradient(), sentinel_array(IN)
+    size, executor = plan(grad_output, grad_input)
+    a.aclSetAclOpExecutorRepeatable(executor)
+    phase2(size, executor, stream)
+    a.aclDestroyAclOpExecutor(executor)
+    with refusal(INNER, "^executor"):
+        phase2(size, executor, stream)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    assert np.array_equal(grad_input, expected(grad_output))
+
+
+def test_memory_does_not_grow_with_queued_runs(stream):
+    grad_output, grad_input = gradient(), sentinel_array(IN)
+    size, executor = plan(grad_output, grad_input)
+    a.aclSetAclOpExecutorRepeatable(executor)
+
+    def work():
+        for _ in range(1000):
+            phase2(size, executor, stream)
+        a.aclrtSynchronizeStream(stream)
+
+    work()
+    gc.collect()
+    blocks = sys.getallocatedblocks()
+    for _ in range(10):
+        work()
+    gc.collect()
+    assert sys.getallocatedblocks() - blocks < 500
+
+
+# repeatable executors
+
+
+def repeatable(seed=0):
+    grad_output, grad_input = gradient(seed=seed), sentinel_array(IN)
+    size, executor = plan(grad_output, grad_input)
+    a.aclSetAclOpExecutorRepeatable(executor)
+    return size, executor, grad_output, grad_input
+
+
+def test_a_repeatable_executor_is_queued_many_times(stream, gate):
+    size, executor, grad_output, grad_input = repeatable()
+    seen = []
+
+    class Look:
+        def execute(self):
+            seen.append(np.array_equal(grad_input, expected(grad_output)))
+            grad_input[...] = -7
+            grad_output[...] += 1
+
+    for _ in range(50):
+        phase2(size, executor, stream)
+        stream._submit(Look())
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    assert seen == [True] * 50
+
+
+def test_while_queued_elsewhere_a_run_is_refused(stream, gate):
+    size, executor, grad_output, grad_input = repeatable()
+    phase2(size, executor, stream)
+    phase2(size, executor, stream)
+    other = a.aclrtCreateStream()
+    with refusal(INNER, "^executor"):
+        phase2(size, executor, None)
+    with refusal(INNER, "^executor"):
+        phase2(size, executor, other)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    grad_input[...] = -7
+    phase2(size, executor, other)
+    a.aclrtSynchronizeStream(other)
+    assert np.array_equal(grad_input, expected(grad_output))
+    phase2(size, executor, None)
+    a.aclrtDestroyStream(other)
+
+
+def test_a_failure_before_it_does_not_hold_an_executor(stream, gate):
+    size, executor, grad_output, grad_input = repeatable()
+    stream._submit(Failure(RuntimeError("before")))
+    phase2(size, executor, stream)
+    gate.open()
+    with pytest.raises(RuntimeError, match="before"):
+        a.aclrtSynchronizeStream(stream)
+    phase2(size, executor, None)
+    assert np.array_equal(grad_input, expected(grad_output))
+
+
+def test_queued_runs_keep_the_old_address(stream, gate):
+    size, executor, first_in, first_out = repeatable()
+    second_in, second_out = gradient(seed=1), sentinel_array(IN)
+    phase2(size, executor, stream)
+    a.aclSetInputTensorAddr(executor, 0, None, second_in)
+    a.aclSetOutputTensorAddr(executor, 0, None, second_out)
+    phase2(size, executor, stream)
+    alive = weakref.ref(first_in)
+    want = expected(first_in)
+    del first_in
+    gc.collect()
+    assert alive() is not None
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    gc.collect()
+    assert alive() is None
+    assert np.array_equal(first_out, want)
+    assert np.array_equal(second_out, expected(second_in))
+
+
+# many threads
+
+
+def test_streams_from_many_threads():
+    shared = a.aclrtCreateStream()
+    wrong = []
+
+    def work(number):
+        own = a.aclrtCreateStream()
+        with a.soc("Host"):
+            for seed in range(60):
+                calls = [queue(s, number * 1000 + seed) for s in (own, shared)]
+                a.aclrtSynchronizeStream(own)
+                if not np.array_equal(calls[0][1], expected(calls[0][0])):
+                    wrong.append((number, seed, "own"))
+                a.aclrtSynchronizeStream(shared)
+                if not np.array_equal(calls[1][1], expected(calls[1][0])):
+                    wrong.append((number, seed, "shared"))
+        a.aclrtDestroyStream(own)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    a.aclrtDestroyStream(shared)
+    assert not wrong
+
+
+def test_destroy_races_with_use():
+    for _ in range(30):
+        stream = a.aclrtCreateStream()
+        barrier = threading.Barrier(3)
+        outcomes = []
+
+        def use(stream=stream, barrier=barrier, outcomes=outcomes):
+            with a.soc("Host"):
+                barrier.wait()
+                for seed in range(5):
+                    try:
+                        outcomes.append(queue(stream, seed))
+                    except a.AclnnError as error:
+                        outcomes.append(int(error.status))
+
+        def destroy(stream=stream, barrier=barrier):
+            barrier.wait()
+            a.aclrtDestroyStream(stream)
+
+        threads = [threading.Thread(target=target) for target in (use, use, destroy)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        assert len(outcomes) == 10
+        for outcome in outcomes:
+            # Accepted work is drained; the rest is told that the stream is gone.
+            if isinstance(outcome, tuple):
+                assert np.array_equal(outcome[1], expected(outcome[0]))
+            else:
+                assert outcome == RUNTIME
+
+
+def test_synchronize_device_races_with_new_streams():
+    wrong = []
+    end = threading.Event()
+
+    def create():
+        while not end.is_set():
+            for stream in [a.aclrtCreateStream() for _ in range(40)]:
+                a.aclrtDestroyStream(stream)
+
+    def synchronize():
+        for _ in range(300):
+            try:
+                a.aclrtSynchronizeDevice()
+            except Exception as error:
+                wrong.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        creators = [threading.Thread(target=create) for _ in range(2)]
+        waiters = [threading.Thread(target=synchronize) for _ in range(2)]
+        for thread in creators + waiters:
+            thread.start()
+        for thread in waiters:
+            thread.join()
+        end.set()
+        for thread in creators:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+
+
+# the end of the process
+
+EXIT_WITH_WORK = """
+import sys, time
+import numpy as np
+import aclnn_bw as a
+
+class Slow:
+    def execute(self):
+        time.sleep(0.3)
+
+stream = a.aclrtCreateStream()
+stream._submit(Slow())
+grad_output = np.arange(64 * 16 * 32 * 32, dtype=np.float32).reshape(64, 16, 32, 32)
+grad_input = np.memmap(sys.argv[1], np.float32, "w+", shape=(64, 16, 64, 64))
+with a.soc("Host"):
+    size, executor = a.aclnnAvgPool2dBackwardGetWorkspaceSize(
+        grad_output, grad_input, [2], None, [0], False, True, 0, 0, grad_input)
+a.aclnnAvgPool2dBackward(bytearray(size) if size else None, size, executor, stream)
+assert not grad_input.any()
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(0)", "del stream, grad_input, grad_output, executor"])
+def test_exit_waits_for_pending_work(tmp_path, end):
+    path = tmp_path / "result"
+    done = run_python(EXIT_WITH_WORK.replace("{end}", end), path)
+    assert done.stderr == ""
+    grad_output = np.arange(64 * 16 * 32 * 32, dtype=np.float32).reshape(64, 16, 32, 32)
+    assert np.array_equal(np.fromfile(path, np.float32).reshape(64, 16, 64, 64), expected(grad_output))
+
+
+def test_exit_after_an_exception_waits_too(tmp_path):
+    path = tmp_path / "result"
+    done = run_python(EXIT_WITH_WORK.replace("{end}", "raise SystemExit(7)"), path, check=False)
+    assert done.returncode == 7
+    grad_output = np.arange(64 * 16 * 32 * 32, dtype=np.float32).reshape(64, 16, 32, 32)
+    assert np.array_equal(np.fromfile(path, np.float32).reshape(64, 16, 64, 64), expected(grad_output))
+
+
+def test_exit_with_an_idle_stream_and_one_that_failed():
+    code = """
+        import aclnn_bw as a
+
+        class Bad:
+            def execute(self):
+                raise RuntimeError("nobody asked")
+
+        idle, failed = a.aclrtCreateStream(), a.aclrtCreateStream()
+        failed._submit(Bad())
+    """
+    run_python(code)
