@@ -4,8 +4,8 @@ Each unit of aclnn_bw/_core becomes one object; each unit of aclnn_bw/_kernels b
 set that the compiler can make, from the same generated C. Flags are probed by compiling, never assumed: without OpenMP
 the build is serial, without x86-64-v2/v3/v4 it has the compiler's baseline alone.
 
-Environment: ACLNN_BW_OPENMP=0|1|require (default 1: if the compiler has it), ACLNN_BW_WERROR=1 (warnings of our own
-code are errors), ACLNN_BW_SANITIZE=address,undefined (flags for -fsanitize).
+Environment: ACLNN_BW_OPENMP=0|1|require (default 1: if the compiler has it), ACLNN_BW_VARIANTS=0 (the baseline alone),
+ACLNN_BW_WERROR=1 (warnings of our own code are errors), ACLNN_BW_SANITIZE=address,undefined (flags for -fsanitize).
 """
 import os
 import platform
@@ -158,7 +158,7 @@ class BuildNative(build_ext):
 
     def probe_variants(self) -> list[str]:
         """v2, v3 and v4 if the compiler makes them and can tell at run time which the CPU has; else one baseline."""
-        if platform.machine().lower() in ("x86_64", "amd64"):
+        if platform.machine().lower() in ("x86_64", "amd64") and os.environ.get("ACLNN_BW_VARIANTS") != "0":
             code = ("int main(void) { __builtin_cpu_init(); return __builtin_cpu_supports(\"x86-64-v2\")"
                     " + __builtin_cpu_supports(\"x86-64-v3\") + __builtin_cpu_supports(\"x86-64-v4\"); }\n")
             if self.compiles([], code, link=True) and all(self.compiles([f"-march=x86-64-{v}"]) for v in VARIANTS):

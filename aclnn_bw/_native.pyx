@@ -20,7 +20,7 @@ cimport numpy as cnp
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
-from cpython.long cimport PyLong_AsLongLong, PyLong_CheckExact
+from cpython.long cimport PyLong_AsLongLong, PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
@@ -97,6 +97,7 @@ cdef extern from *:
     #endif
     """
     int HAS_OPENMP "ACLNN_BW_OPENMP"
+    int trailing_zeros "__builtin_ctzll" (unsigned long long) noexcept
     const char* COMPILER "ACLNN_BW_COMPILER"
 
 cdef enum:
@@ -253,8 +254,18 @@ def aclGetRecentErrMsg():
 
 # --- integers -------------------------------------------------------------------------------------------------------
 
-cdef int64_t read_int(object value, str name) except? -1:
+cdef inline int64_t read_int(object value, str name) except? -1:
     """A Python int (or IntEnum member) or a NumPy integer."""
+    cdef int overflow = 0
+    cdef int64_t number
+    if PyLong_CheckExact(value):
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow == 0:
+            return number
+    return read_unusual_int(value, name)
+
+
+cdef int64_t read_unusual_int(object value, str name) except? -1:
     if not PyLong_CheckExact(value):
         if isinstance(value, bool) or not isinstance(value, (int, numpy.integer)):
             raise TypeError(f"{name} = {value!r}: must be an int, not {type(value).__name__}")
@@ -445,6 +456,7 @@ cdef void place(Tensor* tensor, char* first) noexcept:
 cdef int read_array(cnp.ndarray array, Tensor* tensor) except -1:
     """The descriptor of a NumPy array. NumPy vouches for its bounds."""
     cdef int64_t item = cnp.PyArray_ITEMSIZE(array)
+    cdef int64_t step
     cdef int i
     cdef char kind = (<cnp.dtype>cnp.PyArray_DESCR(array)).kind
     tensor.rank = cnp.PyArray_NDIM(array)
@@ -458,11 +470,18 @@ cdef int read_array(cnp.ndarray array, Tensor* tensor) except -1:
     for i in range(min(tensor.rank, MAX_RANK)):
         tensor.dims[i] = cnp.PyArray_DIM(array, i)
         tensor.strides[i] = 0
-        if item > 0:
-            tensor.strides[i] = cnp.PyArray_STRIDE(array, i) // item
-            if tensor.dims[i] > 1 and cnp.PyArray_STRIDE(array, i) % item != 0:
+        step = cnp.PyArray_STRIDE(array, i)
+        if tensor.dtype != DT_UNDEFINED:
+            # Item sizes are powers of two; a dozen 64-bit divisions would take a tenth of phase 1.
+            tensor.strides[i] = step >> trailing_zeros(item)
+            if tensor.dims[i] > 1 and step & (item - 1) != 0:
                 tensor.flags |= BROKEN_STRIDE
-    place(tensor, <char*>cnp.PyArray_DATA(array))
+    if cnp.PyArray_IS_C_CONTIGUOUS(array) and tensor.rank <= MAX_RANK:
+        tensor.offset = 0
+        tensor.storage = cnp.PyArray_SIZE(array)
+        tensor.data = <char*>cnp.PyArray_DATA(array)
+    else:
+        place(tensor, <char*>cnp.PyArray_DATA(array))
     return 0
 
 
@@ -759,11 +778,11 @@ OPERATOR_NAMES = {AVG_POOL2D_BACKWARD: "AvgPool2dBackward"}
 
 
 cdef object phase_1_result(Executor* executor, tuple handles, tuple owners):
-    """(workspaceSize, executor) of a C executor that is now Python's."""
+    """(workspaceSize, executor) of a C executor that is now Python's; owners None: bare arrays, which own themselves."""
     cdef aclOpExecutor result = aclOpExecutor.__new__(aclOpExecutor)
     result.executor = executor
     result.handles = handles
-    result.owners = owners
+    result.owners = handles if owners is None else owners
     return executor.workspace_size, result
 
 
@@ -1138,7 +1157,9 @@ def aclnnAvgPool2dBackwardGetWorkspaceSize(gradOutput, self, kernelSize, stride,
         &grad_input if gradInput is not None else NULL, &executor)
     if status != SUCCESS:
         raise error_of(status)
-    return phase_1_result(executor, (gradOutput, self, gradInput), (grad_output_owner, shape_owner, grad_input_owner))
+    return phase_1_result(executor, (gradOutput, self, gradInput), (
+        None if grad_output_owner is gradOutput and shape_owner is self and grad_input_owner is gradInput
+        else (grad_output_owner, shape_owner, grad_input_owner)))
 
 
 def aclnnAvgPool2dBackward(workspace, workspaceSize, executor, stream=None):

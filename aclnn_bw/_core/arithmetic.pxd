@@ -8,9 +8,14 @@ cdef extern from * nogil:
     bint add_overflows "__builtin_add_overflow" (int64_t a, int64_t b, int64_t* total) noexcept
 
 
+cdef inline int64_t quotient(int64_t a, int64_t b) noexcept nogil:
+    """a // b for a >= 0, b > 0. Most of a plan's quotients are 0, and a 64-bit division takes as long as ten checks."""
+    return a // b if a >= b else 0
+
+
 cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
     """-(-a // b) for a >= 0, b > 0."""
-    return a // b + (a % b != 0)
+    return quotient(a - 1, b) + 1 if a > 0 else 0
 
 
 cdef inline int64_t round_up(int64_t a, int64_t b) noexcept nogil:
@@ -33,8 +38,8 @@ cdef inline int64_t pooled_size(int64_t size, int64_t k, int64_t stride, int64_t
     cdef int64_t out
     if room < 0:
         return 1 if ceil_mode and room > -stride else 0
-    out = room // stride + 1
-    if ceil_mode and room % stride != 0:
+    out = quotient(room, stride) + 1
+    if ceil_mode and room != (out - 1) * stride:
         out += 1
         if mul_overflows(out - 1, stride, &start) or start - pad >= size:
             out -= 1

@@ -44,10 +44,11 @@ cdef struct AvgPool2dPlan:
     int64_t channels
     int64_t[4] grad_output_strides      # elements: n, c, h, w
     int64_t[4] grad_input_strides
-    int64_t divisor_override
+    int64_t[2] divisor                  # of window (0, 0): its two factors, or the override and 1
     bint count_include_pad
     bint constant_divisor               # one divisor for every window
     int32_t algorithm
+    bint in_pairs                       # BANDED: rows and columns are written two at a time
     int32_t rounding                    # of gradOutput, before it is summed
     bint round_result                   # to float16, stored as float32
     # A unit of work is a plane x a band of `band` values of q along h x a tile of `tile` values of q along w.

@@ -209,8 +209,8 @@ cdef void retract(Run* run) noexcept nogil:
 cdef void run_range(Run* run, int64_t index) noexcept nogil:
     """Range `index` of executor.ranges: a contiguous share of the units, the first ones one larger."""
     cdef Executor* executor = run.executor
-    cdef int64_t share = executor.units // executor.ranges
-    cdef int64_t extra = executor.units % executor.ranges
+    cdef int64_t share = executor.units if executor.ranges == 1 else executor.units // executor.ranges
+    cdef int64_t extra = executor.units - share * executor.ranges
     cdef int64_t begin = index * share + least(index, extra)
     cdef int64_t end = begin + share + (index < extra)
     cdef floating_mode mode = enter_default_mode()

@@ -33,19 +33,18 @@ cdef int64_t tensor_size(const Tensor* tensor) noexcept nogil:
     """math.prod(dims), or -1 if that is beyond int64."""
     cdef int64_t size = 1
     cdef int64_t i
+    cdef bint too_large = False
     for i in range(tensor.rank):
         if tensor.dims[i] == 0:
             return 0
-    for i in range(tensor.rank):
-        if mul_overflows(size, tensor.dims[i], &size):
-            return -1
-    return size
+        too_large = mul_overflows(size, tensor.dims[i], &size) or too_large
+    return -1 if too_large else size
 
 
 cdef int64_t traffic(const Tensor* tensor, int64_t item) noexcept nogil:
     """The bytes that a tensor moves; for the thread policy alone, so at most a quarter of int64's range."""
     cdef int64_t size = tensor_size(tensor)
-    cdef int64_t limit = (<int64_t>1 << 61) // item
+    cdef int64_t limit = <int64_t>1 << 57
     return limit * item if size < 0 or size > limit else size * item
 
 
@@ -297,10 +296,10 @@ cdef int check_writable(const Context* context, int argument, const Tensor* tens
 
 
 cdef int check_alignment(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
-    if tensor_size(tensor) != 0 and tensor.flags & BROKEN_STRIDE:
+    if tensor.flags & BROKEN_STRIDE and tensor_size(tensor) != 0:
         return refuse(ERR_INVALID, "%s has a byte stride that is no multiple of its item size of %lld bytes",
                       name(context, argument), <wide>item_size(tensor.dtype))
-    if tensor_size(tensor) != 0 and tensor.flags & MISALIGNED:
+    if tensor.flags & MISALIGNED and tensor_size(tensor) != 0:
         return refuse(ERR_INVALID, "%s is misaligned: its address must be a multiple of its dtype's alignment",
                       name(context, argument))
     return SUCCESS

@@ -21,17 +21,18 @@ copy and spread. At stride 1 with as many columns out as in (FLAT) the plane is 
 edge columns, which took terms from the neighbouring rows, are done again: 1.15 to 2.9 times as fast as rows with zeros
 between them.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
-from aclnn_bw._core.arithmetic cimport least, most
+from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.avg_pool2d cimport (
     FILL, FLAT, ROUND_F16, ROUND_HF32, ROUND_NONE, STREAMED, AvgPool2dPlan, Axis, window_length,
 )
 from aclnn_bw._core.types cimport SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
-    add_row, bfloat, element, fill_row, half, load_row, narrow_row, real, round_to_half_row, round_to_hf32_row,
-    store_row, sum_shifted,
+    add_row, bfloat, cell, element, fill_row, half, load_row, narrow_row,
+    pair_row, real, round_to_half_row, round_to_hf32_row,
+    store_row, sum_shifted, zero_row,
 )
 
 cdef enum:
@@ -42,11 +43,8 @@ cdef enum:
 
 
 cdef double constant_factor(const AvgPool2dPlan* plan) noexcept nogil:
-    """1 / divisor where all windows share it; for a plan whose divisor varies, of window (0, 0)."""
-    if plan.divisor_override != 0:
-        return 1.0 / <double>plan.divisor_override
-    return 1.0 / (<double>window_length(&plan.h, 0, plan.count_include_pad)
-                  * <double>window_length(&plan.w, 0, plan.count_include_pad))
+    """1 / divisor of window (0, 0), which is every window's if the plan says so."""
+    return 1.0 / (<double>plan.divisor[0] * <double>plan.divisor[1])
 
 
 cdef void column_factors(const AvgPool2dPlan* plan, real* factors, int64_t begin, int64_t end) noexcept nogil:
@@ -80,16 +78,15 @@ cdef inline void load_terms(const AvgPool2dPlan* plan, real* to, const element* 
             to[i] = loaded[i] * (factor * factors[i]) + <real>0.0
 
 
-cdef void spread_columns(element* to, int64_t n, const element* long_sums, const element* short_sums, int64_t stride,
+cdef void spread_columns(cell* to, int64_t n, const cell* long_sums, const cell* short_sums, int64_t stride,
                          int64_t long_phases, int64_t phase) noexcept nogil:
     """to[j*stride + r - phase] = (long_sums if r < long_phases else short_sums)[j]; no short_sums: zeros."""
-    cdef element zero
+    cdef cell zero = 0
     cdef int64_t at = 0
     cdef int64_t j = 0
     cdef int64_t r, full
-    memset(&zero, 0, sizeof(element))
     if stride == 1:
-        memcpy(to, long_sums, <size_t>n * sizeof(element))
+        memcpy(to, long_sums, <size_t>n * sizeof(cell))
         return
     if phase > 0:
         for r in range(phase, stride):
@@ -151,8 +148,8 @@ cdef void load_rows(const AvgPool2dPlan* plan, real* terms, const element* grad_
     cdef int64_t along = plan.grad_output_strides[3]
     cdef real row_factor = factor
     cdef int64_t r
-    memset(terms, 0, <size_t>(first * pitch) * sizeof(real))
-    memset(terms + last * pitch, 0, <size_t>((rows - last) * pitch) * sizeof(real))
+    zero_row(terms, first * pitch)
+    zero_row(terms + last * pitch, (rows - last) * pitch)
     if factors == NULL and n == pitch and along == 1 and down == pitch:
         load_terms(plan, terms + first * pitch, grad_output__hw + (oh + first) * down + begin, 1,
                    (last - first) * pitch, factor, NULL)
@@ -160,10 +157,10 @@ cdef void load_rows(const AvgPool2dPlan* plan, real* terms, const element* grad_
     for r in range(first, last):
         if factors != NULL:
             row_factor = <real>(1.0 / <double>window_length(&plan.h, oh + r, plan.count_include_pad))
-        memset(terms + r * pitch, 0, <size_t>before * sizeof(real))
+        zero_row(terms + r * pitch, before)
         load_terms(plan, terms + r * pitch + before, grad_output__hw + (oh + r) * down + begin * along, along, n,
                    row_factor, factors)
-        memset(terms + r * pitch + before + n, 0, <size_t>(pitch - before - n) * sizeof(real))
+        zero_row(terms + r * pitch + before + n, pitch - before - n)
 
 
 cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t ih,
@@ -175,8 +172,11 @@ cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, e
     cdef real[1] term
     cdef element[1] cell
     cdef int64_t r
-    load_terms(plan, <real*>term, grad_output__hw, 1, 1, factor, NULL)
-    cell[0] = finish_sums(plan, <element*>cell, <real*>term, 1)[0]
+    if ((real is float and element is float) or (real is double and element is double)) and plan.rounding == ROUND_NONE:
+        cell[0] = grad_output__hw[0] * factor + <real>0.0
+    else:
+        load_terms(plan, <real*>term, grad_output__hw, 1, 1, factor, NULL)
+        cell[0] = finish_sums(plan, <element*>cell, <real*>term, 1)[0]
     if along == 1 and down == columns:
         fill_row(grad_input__hw + ih * down, 1, cell[0], rows * columns)
         return
@@ -325,10 +325,10 @@ cdef void banded_unit(const AvgPool2dPlan* plan, const element* grad_output__hw,
             if plan.w.stride == 1:
                 write_rows(plan, grad_input__hw, <const real*>long_columns, q, rows, p, columns, pitch)
                 return
-            if plan.w.stride == 2 and plan.w.terms == 2 and mh == 2 and plan.h.stride == 2:
-                write_pairs(plan, grad_input__hw, <const real*>long_columns, <const real*>short_columns, q, rows, p,
-                            columns, pitch)
-                return
+    if plan.in_pairs:
+        pair_rows(plan, grad_input__hw, <const real*>long_columns, <const real*>short_columns, q, rows, p, columns,
+                  pitch)
+        return
     sums[LONG_LONG] = sum_rows(sums[LONG_LONG], long_columns, n, pitch, mh)
     sums[LONG_SHORT] = sum_rows(sums[LONG_SHORT], short_columns, n, pitch, mh)
     if plan.h.long_phases < plan.h.stride:
@@ -367,56 +367,81 @@ cdef void write_rows(const AvgPool2dPlan* plan, real* grad_input__hw, const real
             made = to
 
 
-cdef inline void spread_pairs(real* to, int64_t n, const real* long_columns, const real* short_columns,
-                              int64_t pitch, bint sum_two, bint from_short) noexcept nogil:
-    """to[0::2], to[1::2] = long, short columns, each the sum of two rows or one row as it is; `from_short`: to begins
-    with the short one, whose long one lies in the padding. No short columns: the long ones twice."""
-    cdef int64_t full, j
-    if short_columns == NULL:
-        short_columns = long_columns
-    if from_short:
-        to[0] = short_columns[0] + short_columns[pitch] if sum_two else short_columns[0]
-        to += 1
-        n -= 1
-        long_columns += 1
-        short_columns += 1
-    full = n // 2
-    if sum_two:
-        for j in range(full):
-            to[2 * j] = long_columns[j] + long_columns[j + pitch]
-            to[2 * j + 1] = short_columns[j] + short_columns[j + pitch]
-        if n % 2:
-            to[n - 1] = long_columns[full] + long_columns[full + pitch]
-    else:
-        for j in range(full):
-            to[2 * j] = long_columns[j]
-            to[2 * j + 1] = short_columns[j]
-        if n % 2:
-            to[n - 1] = long_columns[full]
+cdef inline void write_one(element* to, const real* first, int64_t next_row) noexcept nogil:
+    """to[0] = first[0], plus the row next_row further on if that is not 0."""
+    cdef real[1] value
+    value[0] = first[0] + first[next_row] if next_row != 0 else first[0]
+    narrow_row(to, <const real*>value, 1)
 
 
-cdef void write_pairs(const AvgPool2dPlan* plan, real* grad_input__hw, const real* long_columns,
-                      const real* short_columns, int64_t q, int64_t rows, int64_t p, int64_t columns,
-                      int64_t pitch) noexcept nogil:
-    """Stride 2 and kernel 3 or 4 along both axes, nothing to convert: sum two rows and spread them in one pass, 1.6
-    times as fast as a pass for each."""
+cdef void pair_rows(const AvgPool2dPlan* plan, element* grad_input__hw, const real* long_columns,
+                    const real* short_columns, int64_t q, int64_t rows, int64_t p, int64_t columns,
+                    int64_t pitch) noexcept nogil:
+    """Stride 2 and kernel 3 or 4 along both axes, gradInput's rows dense: sum two rows, narrow and spread them in one
+    pass, 1.6 times as fast as a pass for each in float32, twice in float16."""
     cdef const Axis* h = &plan.h
     cdef int64_t start = (plan.w.first + p) * 2 - plan.w.pad
     cdef int64_t iw = most(start, 0)
     cdef int64_t width = least(start + 2 * columns, plan.w.size) - iw
-    cdef int64_t j, r, ih
-    cdef bint sum_two
-    cdef real* to
+    cdef int64_t top = (h.first + q) * 2 - h.pad
+    cdef int64_t pairs = (width - (iw - start)) // 2
+    cdef int64_t ih, j, next_row
+    cdef const real* first
+    cdef const real* second
+    cdef element* to
+    if short_columns == NULL:
+        short_columns = long_columns        # kernel 4: both columns of a pair lie in two windows
+    for ih in range(most(top, 0), least(top + 2 * rows, h.size)):
+        # The first of a pair of rows lies in two rows of windows; the second in one, unless the kernel is 4.
+        next_row = pitch if (ih - top) % 2 < h.long_phases else 0
+        j = ((ih - top) // 2 + (next_row == 0)) * pitch
+        first = long_columns + j
+        second = short_columns + j
+        to = grad_input__hw + ih * plan.grad_input_strides[2] + iw
+        if iw > start:
+            # The first column of the first pair lies in the padding.
+            write_one(to, second, next_row)
+            to += 1
+            first += 1
+            second += 1
+        pair_row(to, first, second, next_row, pairs)
+        if (width - (iw - start)) % 2 != 0:
+            write_one(to + 2 * pairs, first + pairs, next_row)
+
+
+cdef void scatter_windows(const AvgPool2dPlan* plan, element* grad_input__hw, const element* cells, int64_t q,
+                          int64_t rows, int64_t p, int64_t columns, int64_t pitch) noexcept nogil:
+    """Windows with gaps between them: zeros first, then each window's value where it lies. 3 times as fast as rows made of
+    values and zeros where planes are small."""
+    cdef const Axis* h = &plan.h
+    cdef const Axis* w = &plan.w
+    cdef int64_t down = plan.grad_input_strides[2]
+    cdef int64_t along = plan.grad_input_strides[3]
+    cdef int64_t top = (h.first + q) * h.stride - h.pad
+    cdef int64_t left = (w.first + p) * w.stride - w.pad
+    cdef int64_t ih_begin = most(top, 0)
+    cdef int64_t ih_end = least(top + rows * h.stride, h.size)
+    cdef int64_t iw_begin = most(left, 0)
+    cdef int64_t iw_end = least(left + columns * w.stride, w.size)
+    cdef int64_t ih, iw, i, j, end
+    cdef element value
+    cdef element* to = grad_input__hw + ih_begin * down + iw_begin * along
+    memset(&value, 0, sizeof(element))
+    if along == 1 and down == iw_end - iw_begin:
+        memset(to, 0, <size_t>((ih_end - ih_begin) * down) * sizeof(element))
+    else:
+        for ih in range(ih_begin, ih_end):
+            fill_row(to, along, value, iw_end - iw_begin)
+            to += down
     for j in range(rows):
-        for r in range(2):
-            ih = (h.first + q + j) * 2 + r - h.pad
-            if not 0 <= ih < h.size:
-                continue
-            to = grad_input__hw + ih * plan.grad_input_strides[2] + iw
-            sum_two = r < h.long_phases
-            spread_pairs(to, width, long_columns + (j if sum_two else j + 1) * pitch,
-                         short_columns + (j if sum_two else j + 1) * pitch if short_columns != NULL else NULL,
-                         pitch, sum_two, iw > start)
+        end = least(top + j * h.stride + h.long_phases, ih_end)
+        for ih in range(most(top + j * h.stride, ih_begin), end):
+            to = grad_input__hw + ih * down
+            for i in range(columns):
+                value = cells[j * pitch + i]
+                for iw in range(most(left + i * w.stride, iw_begin),
+                                least(left + i * w.stride + w.long_phases, iw_end)):
+                    to[iw * along] = value
 
 
 cdef void spread_rows(const AvgPool2dPlan* plan, element* grad_input__hw, char* scratch, real** sums, int64_t q,
@@ -441,6 +466,9 @@ cdef void spread_rows(const AvgPool2dPlan* plan, element* grad_input__hw, char* 
         if sums[kind] != NULL and (kind < SHORT_LONG or h.long_phases < h.stride):
             cells[kind] = finish_sums(plan, <element*>(scratch + plan.at_cells[kind]), sums[kind],
                                       rows * pitch - (pitch - columns))
+    if h.terms == 1 and w.terms == 1 and w.long_phases < w.stride:
+        scatter_windows(plan, grad_input__hw, cells[LONG_LONG], q, rows, p, columns, pitch)
+        return
     for j in range(rows):
         made = NULL
         for r in range(h.stride):
@@ -459,7 +487,11 @@ cdef void spread_rows(const AvgPool2dPlan* plan, element* grad_input__hw, char* 
                 else:
                     long_cells = cells[kind] + j * pitch
                     short_cells = cells[kind + 1] + j * pitch if cells[kind + 1] != NULL else NULL
-                    spread_columns(row, width, long_cells, short_cells, w.stride, w.long_phases, iw - start)
+                    if element is half or element is bfloat:
+                        spread_columns(<uint16_t*>row, width, <const uint16_t*>long_cells,
+                                       <const uint16_t*>short_cells, w.stride, w.long_phases, iw - start)
+                    else:
+                        spread_columns(row, width, long_cells, short_cells, w.stride, w.long_phases, iw - start)
                 made = row
             if to != made:
                 store_row(to, along, made, width)
@@ -474,20 +506,21 @@ cdef void backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_
     cdef element* grad_input__hw
     cdef real factor = <real>constant_factor(plan)
     cdef real* factors = NULL
-    cdef int64_t c, q, rows, p, columns
+    cdef int64_t n, c, q, rows, p, columns
     cdef int64_t height = plan.h.size if plan.algorithm == FILL else plan.h.count
     cdef int64_t tile = -1
     if not plan.constant_divisor:
         factors = <real*>(scratch + plan.at_factors)
     # Unit = ((n*C + c)*bands + band)*tiles + tile: taken apart once, then counted on.
-    p = begin % plan.tiles * plan.tile
-    q = begin // plan.tiles % plan.bands * plan.band
-    c = begin // plan.tiles // plan.bands
-    grad_output__hw = (grad_output__nchw + c // plan.channels * plan.grad_output_strides[0]
-                       + c % plan.channels * plan.grad_output_strides[1])
-    grad_input__hw = (grad_input__nchw + c // plan.channels * plan.grad_input_strides[0]
-                      + c % plan.channels * plan.grad_input_strides[1])
-    c %= plan.channels
+    p = q = c = 0
+    if begin > 0:
+        p = begin % plan.tiles * plan.tile
+        q = begin // plan.tiles % plan.bands * plan.band
+        c = begin // plan.tiles // plan.bands
+    n = quotient(c, plan.channels)
+    c -= n * plan.channels
+    grad_output__hw = grad_output__nchw + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
+    grad_input__hw = grad_input__nchw + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1]
     while begin < end:
         begin += 1
         rows = least(plan.band, height - q)

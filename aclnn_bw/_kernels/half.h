@@ -34,6 +34,9 @@ static inline float aclnn_bw_float_of(uint32_t bits)
 
 static inline float aclnn_bw_widen_half(aclnn_bw_half half)
 {
+#if defined(__F16C__)
+    return _cvtsh_ss(half.bits);
+#else
     /* Exponents are rebased by an addition; zeros and subnormals become normal numbers from which the rebasing is
      * subtracted again, exactly. */
     uint32_t magnitude = (uint32_t)(half.bits & 0x7fff) << 13;
@@ -41,10 +44,15 @@ static inline float aclnn_bw_widen_half(aclnn_bw_half half)
     uint32_t rebased = magnitude + (112u << 23) + (exponent == 0x0f800000 ? 112u << 23 : 0);
     uint32_t subnormal = aclnn_bw_bits_of(aclnn_bw_float_of(magnitude + (113u << 23)) - aclnn_bw_float_of(113u << 23));
     return aclnn_bw_float_of((exponent == 0 ? subnormal : rebased) | (uint32_t)(half.bits & 0x8000) << 16);
+#endif
 }
 
 static inline aclnn_bw_half aclnn_bw_narrow_to_half(float value)
 {
+#if defined(__F16C__)
+    aclnn_bw_half half = {_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT)};
+    return half;
+#else
     uint32_t bits = aclnn_bw_bits_of(value);
     uint32_t magnitude = bits & 0x7fffffff;
     uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
@@ -54,6 +62,7 @@ static inline aclnn_bw_half aclnn_bw_narrow_to_half(float value)
     uint32_t rounded = magnitude >= (143u << 23) ? special : magnitude < (113u << 23) ? subnormal : normal;
     aclnn_bw_half half = {(uint16_t)(rounded | (bits >> 16 & 0x8000))};
     return half;
+#endif
 }
 
 static inline float aclnn_bw_widen_bfloat(aclnn_bw_bfloat bfloat) { return aclnn_bw_float_of((uint32_t)bfloat.bits <<
@@ -75,49 +84,57 @@ static inline float aclnn_bw_round_to_hf32(float value)
     return aclnn_bw_float_of((bits & 0x7fffffff) > 0x7f800000 ? bits : rounded);
 }
 
+#if defined(__F16C__)
+static inline void aclnn_bw_widen_8(float *to, const aclnn_bw_half *from)
+{
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from)));
+}
+
+static inline void aclnn_bw_narrow_8(aclnn_bw_half *to, const float *from)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+
+/* The last eight of a row overlap the eight before: a masked vcvtps2ph to memory is microcoded on Zen 4, and made rows of
+ * 112 half as fast. So `to` and `from` must not be the same memory. */
 static inline void aclnn_bw_widen_half_row(float *to, const aclnn_bw_half *from, int64_t n)
 {
     int64_t i = 0;
-#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+#if defined(__F16C__)
+#if defined(__AVX512F__)
     for (; i + 16 <= n; i += 16)
         _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(from + i))));
-    if (i < n) {
-        __mmask16 rest = (__mmask16)((1u << (n - i)) - 1);
-        _mm512_mask_storeu_ps(to + i, rest, _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(rest, from + i)));
-    }
-#elif defined(__F16C__)
+#endif
     for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
-    for (; i < n; i++)
-        to[i] = _cvtsh_ss(from[i].bits);
-#else
+        aclnn_bw_widen_8(to + i, from + i);
+    if (i < n && n >= 8) {
+        aclnn_bw_widen_8(to + n - 8, from + n - 8);
+        return;
+    }
+#endif
     for (; i < n; i++)
         to[i] = aclnn_bw_widen_half(from[i]);
-#endif
 }
 
 static inline void aclnn_bw_narrow_to_half_row(aclnn_bw_half *to, const float *from, int64_t n)
 {
     int64_t i = 0;
-#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+#if defined(__F16C__)
+#if defined(__AVX512F__)
     for (; i + 16 <= n; i += 16)
         _mm256_storeu_si256((__m256i *)(void *)(to + i),
                             _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-    if (i < n) {
-        __mmask16 rest = (__mmask16)((1u << (n - i)) - 1);
-        _mm256_mask_storeu_epi16(to + i, rest,
-                                 _mm512_cvtps_ph(_mm512_maskz_loadu_ps(rest, from + i), _MM_FROUND_TO_NEAREST_INT));
-    }
-#elif defined(__F16C__)
+#endif
     for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(void *)(to + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-    for (; i < n; i++)
-        to[i].bits = _cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT);
-#else
+        aclnn_bw_narrow_8(to + i, from + i);
+    if (i < n && n >= 8) {
+        aclnn_bw_narrow_8(to + n - 8, from + n - 8);
+        return;
+    }
+#endif
     for (; i < n; i++)
         to[i] = aclnn_bw_narrow_to_half(from[i]);
-#endif
 }
 
 static inline void aclnn_bw_widen_bfloat_row(float *to, const aclnn_bw_bfloat *from, int64_t n)
@@ -130,6 +147,57 @@ static inline void aclnn_bw_narrow_to_bfloat_row(aclnn_bw_bfloat *to, const floa
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = aclnn_bw_narrow_to_bfloat(from[i]);
+}
+
+#if defined(__F16C__)
+static inline void aclnn_bw_pair_8(aclnn_bw_half *to, const float *first, const float *second, int64_t next)
+{
+    __m256 a = _mm256_loadu_ps(first), b = _mm256_loadu_ps(second);
+    if (next) {
+        a = _mm256_add_ps(a, _mm256_loadu_ps(first + next));
+        b = _mm256_add_ps(b, _mm256_loadu_ps(second + next));
+    }
+    __m128i x = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT), y = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128((__m128i *)(void *)to, _mm_unpacklo_epi16(x, y));
+    _mm_storeu_si128((__m128i *)(void *)(to + 8), _mm_unpackhi_epi16(x, y));
+}
+#endif
+
+/* to[2j], to[2j+1] = first[j], second[j], each plus the element `next` further on if that is not 0; narrowed. The two
+ * 16-bit rows are interleaved in the registers in which they were made. */
+static inline void aclnn_bw_pair_half_row(aclnn_bw_half *to, const float *first, const float *second, int64_t next,
+                                          int64_t n)
+{
+    int64_t j = 0;
+#if defined(__F16C__)
+    for (; j + 8 <= n; j += 8)
+        aclnn_bw_pair_8(to + 2 * j, first + j, second + j, next);
+    if (j < n && n >= 8) {
+        j = n - 8;
+        aclnn_bw_pair_8(to + 2 * j, first + j, second + j, next);
+        return;
+    }
+#endif
+    for (; j < n; j++) {
+        to[2 * j] = aclnn_bw_narrow_to_half(next ? first[j] + first[j + next] : first[j]);
+        to[2 * j + 1] = aclnn_bw_narrow_to_half(next ? second[j] + second[j + next] : second[j]);
+    }
+}
+
+static inline void aclnn_bw_pair_bfloat_row(aclnn_bw_bfloat *to, const float *first, const float *second, int64_t next,
+                                            int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        /* One 32-bit lane holds the pair: nothing to shuffle. */
+        uint32_t x = aclnn_bw_narrow_to_bfloat(next ? first[j] + first[j + next] : first[j]).bits;
+        uint32_t y = aclnn_bw_narrow_to_bfloat(next ? second[j] + second[j + next] : second[j]).bits;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        uint32_t pair = x << 16 | y;
+#else
+        uint32_t pair = x | y << 16;
+#endif
+        memcpy(to + 2 * j, &pair, sizeof pair);
+    }
 }
 
 static inline void aclnn_bw_round_to_half_row(float *row, int64_t n)

@@ -1,7 +1,7 @@
 # cython: cdivision=True
 """Row primitives that several operators share. Each works on raw pointers and does not look beyond what it is given;
 the NumPy equivalents stand in the docstrings."""
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
 cdef extern from "half.h" nogil:
@@ -13,8 +13,15 @@ cdef extern from "half.h" nogil:
     void widen_bfloat_row "aclnn_bw_widen_bfloat_row" (float* to, const bfloat* source, int64_t n) noexcept
     void narrow_to_half_row "aclnn_bw_narrow_to_half_row" (half* to, const float* source, int64_t n) noexcept
     void narrow_to_bfloat_row "aclnn_bw_narrow_to_bfloat_row" (bfloat* to, const float* source, int64_t n) noexcept
+    void pair_half_row "aclnn_bw_pair_half_row" (
+        half* to, const float* first, const float* second, int64_t next, int64_t n) noexcept
+    void pair_bfloat_row "aclnn_bw_pair_bfloat_row" (
+        bfloat* to, const float* first, const float* second, int64_t next, int64_t n) noexcept
     void round_to_half_row "aclnn_bw_round_to_half_row" (float* row, int64_t n) noexcept
     void round_to_hf32_row "aclnn_bw_round_to_hf32_row" (float* row, int64_t n) noexcept
+
+cdef extern from "copy.h" nogil:
+    void copy "aclnn_bw_copy" (void* to, const void* source, size_t size) noexcept
 
 # What is summed, and what is stored.
 ctypedef fused real:
@@ -26,6 +33,13 @@ ctypedef fused element:
     double
     half
     bfloat
+
+# What is moved without a look at its value: a 16-bit type as its bits, because gcc 12 does not vectorise the copying of
+# structs (3 times slower).
+ctypedef fused cell:
+    uint16_t
+    float
+    double
 
 cdef enum:
     BLOCK = 256     # elements gathered at a time from a strided row
@@ -67,11 +81,19 @@ cdef inline void load_row(real* to, const element* source, int64_t stride, int64
         i += m
 
 
+cdef inline void zero_row(real* to, int64_t n) noexcept nogil:
+    """to[:n] = 0. Most gaps between rows are of one element: a call costs more than the rest of the row."""
+    if n == 1:
+        to[0] = 0
+    elif n > 1:
+        memset(to, 0, <size_t>n * sizeof(real))
+
+
 cdef inline void store_row(element* to, int64_t stride, const element* source, int64_t n) noexcept nogil:
     """to[: n*stride : stride] = source[:n]."""
     cdef int64_t i
     if stride == 1:
-        memcpy(to, source, <size_t>n * sizeof(element))
+        copy(to, source, <size_t>n * sizeof(element))
     else:
         for i in range(n):
             to[i * stride] = source[i]
@@ -119,6 +141,29 @@ cdef inline void sum_shifted(real* to, const real* source, int64_t n, int64_t st
                 for j in range(i, i + m):
                     to[j] = to[j] + source[j + k * step]
             i += m
+
+
+cdef inline void pair_real_row(real* to, const real* first, const real* second, int64_t next_row,
+                               int64_t n) noexcept nogil:
+    cdef int64_t j
+    if next_row != 0:
+        for j in range(n):
+            to[2 * j] = first[j] + first[j + next_row]
+            to[2 * j + 1] = second[j] + second[j + next_row]
+    else:
+        for j in range(n):
+            to[2 * j] = first[j]
+            to[2 * j + 1] = second[j]
+
+
+cdef inline void pair_row(element* to, const real* first, const real* second, int64_t next_row, int64_t n) noexcept nogil:
+    """to[0:2*n:2], to[1:2*n:2] = first[:n], second[:n], each plus the row next_row further on if that is not 0."""
+    if element is half:
+        pair_half_row(to, <const float*>first, <const float*>second, next_row, n)
+    elif element is bfloat:
+        pair_bfloat_row(to, <const float*>first, <const float*>second, next_row, n)
+    else:
+        pair_real_row(to, <const element*>first, <const element*>second, next_row, n)
 
 
 cdef inline void add_row(real* to, const real* source, int64_t n) noexcept nogil:
