@@ -91,6 +91,9 @@ class BuildNative(build_ext):
             if not folder:
                 macros += [(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")]
                 flags = [*common, "-O2", *openmp]
+                if not openmp:
+                    # What Cython makes of prange when the pragmas mean nothing.
+                    flags += self.supported(["-Wno-unused-but-set-variable", "-Wno-unknown-pragmas"])
             jobs.append((source, folder or "face", flags, macros, include))
         return jobs
 

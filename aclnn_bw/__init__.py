@@ -7,8 +7,8 @@ want the gradient alone. In this version: AvgPool2dBackward.
 
 try:
     from aclnn_bw import _native as _native
-except ModuleNotFoundError as error:
-    if error.name != "aclnn_bw._native":
+except ModuleNotFoundError as _missing:
+    if _missing.name != "aclnn_bw._native":
         raise
     raise ImportError(
         "aclnn_bw is imported from a source folder that is not compiled: install it (pip install .) and leave this "

@@ -705,7 +705,8 @@ def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND
         if strides is not None:
             tensor.strides[i] = steps.values[i]
     if tensor_size(tensor) < 0:
-        raise refusal(ERR_INVALID, f"viewDims = {[view.values[i] for i in range(view.size)]}: has more elements than a 64-bit integer counts")
+        raise refusal(ERR_INVALID, f"viewDims = {[view.values[i] for i in range(view.size)]}: has more elements than a "
+                      "64-bit integer counts")
     if strides is None:
         make_row_major(tensor)
     tensor.storage = tensor_size(tensor)
@@ -778,7 +779,7 @@ OPERATOR_NAMES = {AVG_POOL2D_BACKWARD: "AvgPool2dBackward"}
 
 
 cdef object phase_1_result(Executor* executor, tuple handles, tuple owners):
-    """(workspaceSize, executor) of a C executor that is now Python's; owners None: bare arrays, which own themselves."""
+    """(workspaceSize, executor) of a C executor that is now Python's; owners None: bare arrays, their own owners."""
     cdef aclOpExecutor result = aclOpExecutor.__new__(aclOpExecutor)
     result.executor = executor
     result.handles = handles

@@ -346,6 +346,23 @@ def test_kernel_larger_than_the_image(pool, dtype, rng):
 
 @every_dtype
 @pools(
+    ((1, 1, 900, 40), (1700, 40), 1, (850, 20)),
+    ((1, 1, 900, 40), (1700, 40), 1, (850, 20), False, False),
+    ((1, 1, 1500, 170), (2900, 9), 2, (1450, 4), True, True, -7),
+)
+def test_kernels_too_tall_for_a_band(pool, dtype, rng):
+    """The rows that one output row needs fit no cache, so they are summed one at a time."""
+    check_both_entry_points(pool, dtype, rng)
+    grad = pool.gradients(rng, dtype)
+    whole = one_call(grad, *pool)
+    out = Guarded(pool.input_shape, grad.dtype, "all_reversed", 1)
+    one_call(grad, *pool, out=out.view)
+    assert_same_bytes(out.view, whole)
+    out.assert_outside_untouched()
+
+
+@every_dtype
+@pools(
     ((1, 64, 7, 7), 7),
     ((1, 64, 7, 7), 7, 1),
     ((1, 16, 4, 4), 4, 1),  # the shape of CANN's sample

@@ -206,7 +206,7 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint conve
 cdef int64_t join_planes(AvgPool2dPlan* plan, int64_t planes) noexcept nogil:
     """Make one tall plane of many where no window and no row lies across two of them; returns the number left.
 
-    Planes of a few rows are then worked off in long loops: 4x4 planes with kernel 2 take a third of the time.
+    Planes of a few rows are then worked off in long loops: with kernel 2, 2.7 times as fast for 4x4, 1.4 for 14x14.
     """
     cdef Axis* h = &plan.h
     cdef int64_t* g = plan.grad_output_strides
@@ -238,8 +238,8 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     cdef Axis* w = &plan.w
     cdef int64_t rows = h.count
     cdef int64_t size, wanted
-    # A band's first rows sum rows of windows that the band before has summed too: fewer rows than twice these are mostly
-    # such work done again.
+    # A band's first rows sum rows of windows that the band before has summed too: fewer rows than twice these are
+    # mostly such work done again.
     cdef int64_t least_band = most(LEAST_BAND, 2 * (h.terms - 1))
     # More rows or columns than SCRATCH_BYTES never fit: to begin with no more keeps every product below 2**63.
     plan.tile = least(w.count, SCRATCH_BYTES)

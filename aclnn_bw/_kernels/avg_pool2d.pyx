@@ -30,9 +30,8 @@ from aclnn_bw._core.avg_pool2d cimport (
 )
 from aclnn_bw._core.types cimport SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
-    add_row, bfloat, cell, element, fill_row, half, load_row, narrow_row,
-    pair_row, real, round_to_half_row, round_to_hf32_row,
-    store_row, sum_shifted, zero_row,
+    add_row, bfloat, cell, element, fill_row, half, load_row, narrow_row, pair_row, real, round_to_half_row,
+    round_to_hf32_row, store_row, sum_shifted, zero_row,
 )
 
 cdef enum:
@@ -170,18 +169,18 @@ cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, e
     cdef int64_t along = plan.grad_input_strides[3]
     cdef int64_t columns = plan.w.size
     cdef real[1] term
-    cdef element[1] cell
+    cdef element[1] stored
     cdef int64_t r
     if ((real is float and element is float) or (real is double and element is double)) and plan.rounding == ROUND_NONE:
-        cell[0] = grad_output__hw[0] * factor + <real>0.0
+        stored[0] = grad_output__hw[0] * factor + <real>0.0
     else:
         load_terms(plan, <real*>term, grad_output__hw, 1, 1, factor, NULL)
-        cell[0] = finish_sums(plan, <element*>cell, <real*>term, 1)[0]
+        stored[0] = finish_sums(plan, <element*>stored, <real*>term, 1)[0]
     if along == 1 and down == columns:
-        fill_row(grad_input__hw + ih * down, 1, cell[0], rows * columns)
+        fill_row(grad_input__hw + ih * down, 1, stored[0], rows * columns)
         return
     for r in range(ih, ih + rows):
-        fill_row(grad_input__hw + r * down, along, cell[0], columns)
+        fill_row(grad_input__hw + r * down, along, stored[0], columns)
 
 
 cdef void mend_edges(real* sums, const real* terms, int64_t rows, int64_t columns, int64_t pad) noexcept nogil:
@@ -411,8 +410,8 @@ cdef void pair_rows(const AvgPool2dPlan* plan, element* grad_input__hw, const re
 
 cdef void scatter_windows(const AvgPool2dPlan* plan, element* grad_input__hw, const element* cells, int64_t q,
                           int64_t rows, int64_t p, int64_t columns, int64_t pitch) noexcept nogil:
-    """Windows with gaps between them: zeros first, then each window's value where it lies. 3 times as fast as rows made of
-    values and zeros where planes are small."""
+    """Windows with gaps between them: zeros first, then each window's value where it lies; 3 times as fast as rows made
+    of values and zeros where planes are small."""
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
     cdef int64_t down = plan.grad_input_strides[2]
@@ -431,8 +430,7 @@ cdef void scatter_windows(const AvgPool2dPlan* plan, element* grad_input__hw, co
         memset(to, 0, <size_t>((ih_end - ih_begin) * down) * sizeof(element))
     else:
         for ih in range(ih_begin, ih_end):
-            fill_row(to, along, value, iw_end - iw_begin)
-            to += down
+            fill_row(grad_input__hw + ih * down + iw_begin * along, along, value, iw_end - iw_begin)
     for j in range(rows):
         end = least(top + j * h.stride + h.long_phases, ih_end)
         for ih in range(most(top + j * h.stride, ih_begin), end):

@@ -156,7 +156,8 @@ cdef inline void pair_real_row(real* to, const real* first, const real* second, 
             to[2 * j + 1] = second[j]
 
 
-cdef inline void pair_row(element* to, const real* first, const real* second, int64_t next_row, int64_t n) noexcept nogil:
+cdef inline void pair_row(element* to, const real* first, const real* second, int64_t next_row,
+                          int64_t n) noexcept nogil:
     """to[0:2*n:2], to[1:2*n:2] = first[:n], second[:n], each plus the row next_row further on if that is not 0."""
     if element is half:
         pair_half_row(to, <const float*>first, <const float*>second, next_row, n)

@@ -1,7 +1,7 @@
 """The core and the kernels need no interpreter: the very objects of the build are linked without libpython, and run.
 
-The objects are those that `pip install .` leaves in build/. Where there are none (a wheel from elsewhere is tested), the
-tests are skipped, unless ACLNN_BW_REQUIRE_OBJECTS=1, as in CI.
+The objects are those that `pip install .` leaves in build/. Where there are none (a wheel from elsewhere is tested),
+the tests are skipped, unless ACLNN_BW_REQUIRE_OBJECTS=1, as in CI.
 """
 
 import os
@@ -40,7 +40,7 @@ def objects() -> list[str]:
 
 
 def entry_points(objects: list[str]) -> list[str]:
-    """Every C function that the declarations of _core and _kernels name; kernels once for each variant that was built."""
+    """Every C function that the declarations of _core and _kernels name; kernels once for each variant built."""
     variants = sorted({match[1] for path in objects if (match := re.search(r"/_kernels_(\w+)/", path))})
     names = []
     for path in sorted((ROOT / "aclnn_bw").glob("_*/*.pxd")):
@@ -117,16 +117,19 @@ def ask(program: str, product: str, threads: int, grad, input_shape, kernel, str
         ((12, 12), (2, 3), (5, 4), (1, 0), True, True, 7),
     ],
 )
-def test_a_c_program_gets_the_same_bytes(program, dtype, threads, size, kernel, stride, padding, ceil, include, divisor):
+def test_a_c_program_gets_the_same_bytes(
+    program, dtype, threads, size, kernel, stride, padding, ceil, include, divisor
+):
     pooled = []
     for n, k, s, p in zip(size, kernel, stride, padding, strict=True):
         out = (n + 2 * p - k + (s - 1 if ceil else 0)) // s + 1
         pooled.append(out - (ceil and (out - 1) * s >= n + p))
     rng = np.random.default_rng(7)
     grad = rng.standard_normal((3, 2, *pooled)).astype(dtype)
-    status, answer = ask(program, "Host", threads, grad, (3, 2, *size), kernel, stride, padding, ceil, include, divisor)
+    shape = (3, 2, *size)
+    status, answer = ask(program, "Host", threads, grad, shape, kernel, stride, padding, ceil, include, divisor)
     assert status == 0, answer
-    expected = aclnn_bw.avg_pool2d_backward(grad, (3, 2, *size), kernel, stride, padding, ceil, include, divisor or None)
+    expected = aclnn_bw.avg_pool2d_backward(grad, shape, kernel, stride, padding, ceil, include, divisor or None)
     assert answer == expected.tobytes()
 
 
