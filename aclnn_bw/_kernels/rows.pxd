@@ -99,8 +99,7 @@ cdef inline void store_row(element* to, int64_t stride, const element* source, i
             to[i * stride] = source[i]
 
 
-cdef inline void fill_row(element* to, int64_t stride, element value, int64_t n) noexcept nogil:
-    """to[: n*stride : stride] = value."""
+cdef inline void fill_cells(cell* to, int64_t stride, cell value, int64_t n) noexcept nogil:
     cdef int64_t i
     if stride == 1:
         for i in range(n):
@@ -108,6 +107,14 @@ cdef inline void fill_row(element* to, int64_t stride, element value, int64_t n)
     else:
         for i in range(n):
             to[i * stride] = value
+
+
+cdef inline void fill_row(element* to, int64_t stride, element value, int64_t n) noexcept nogil:
+    """to[: n*stride : stride] = value."""
+    if element is half or element is bfloat:
+        fill_cells(<uint16_t*>to, stride, (<uint16_t*>&value)[0], n)
+    else:
+        fill_cells(to, stride, value, n)
 
 
 cdef inline void sum_shifted(real* to, const real* source, int64_t n, int64_t step, int64_t terms) noexcept nogil:
