@@ -51,7 +51,8 @@ class BuildNative(build_ext):
         if WERROR:
             common.append("-Werror")
         if SANITIZE:
-            common += [f"-fsanitize={SANITIZE}", "-fno-sanitize-recover=all", "-g", "-O1"]
+            # Python's own flags have -fwrapv, under which no signed overflow is reported.
+            common += [f"-fsanitize={SANITIZE}", "-fno-sanitize-recover=all", "-fno-wrapv", "-g", "-O1"]
         jobs = self.plan_jobs(common, openmp, variants)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = [path for paths in pool.map(lambda job: self.compile_unit(*job), jobs) for path in paths]
@@ -63,7 +64,7 @@ class BuildNative(build_ext):
             export_symbols=self.get_export_symbols(ext), extra_postargs=link, build_temp=str(self.temp))
 
     def plan_jobs(self, common: list[str], openmp: list[str], variants: list[str]) -> list[tuple]:
-        """(C file, folder of the object, flags, macros) of every compilation."""
+        """(C file, folder of the object, flags, macros, include folders) of every compilation."""
         import numpy
 
         sources = self.translate()

@@ -117,6 +117,7 @@ cdef int32_t process_layout = LAYOUT_BITMASK
 cdef int32_t process_threads = 1
 cdef int32_t available_cores = 1
 cdef bint in_forked_child = False
+cdef int64_t forks = 0      # forks between the first process and this one
 
 # None, or product | mask layout << 8; None, or a thread count. Set through products.soc and threads.num_threads.
 soc_setting = contextvars.ContextVar("aclnn_bw.soc", default=None)
@@ -176,8 +177,9 @@ def current_threads():
 
 def enter_forked_child():
     """Run every plan serially from now on: a child cannot use the OpenMP pool that it inherits."""
-    global in_forked_child
+    global in_forked_child, forks
     in_forked_child = True
+    forks += 1
 
 
 def takes_dtype(int op, int product, int dtype):
@@ -364,8 +366,12 @@ def aclCreateIntArray(value, size=None):
         values = ()
     elif value is None:
         raise refusal(ERR_NULLPTR, "value = None: must not be null")
+    elif type(value) is aclIntArray:
+        if not (<aclIntArray>value).alive:
+            raise refusal(ERR_INVALID, "value: is a destroyed aclIntArray")
+        values = (<aclIntArray>value).values
     else:
-        values = sequence_of(value, "value") if type(value) is not aclIntArray else (<aclIntArray>value).values
+        values = sequence_of(value, "value")
     values = tuple([read_int(item, f"value[{i}]") for i, item in enumerate(values)])
     count = len(values) if size is None else read_int(size, "size")
     if not 0 <= count <= len(values):
@@ -759,6 +765,7 @@ cdef class aclOpExecutor:
     cdef tuple handles      # the tensor arguments as the caller gave them
     cdef tuple owners       # what keeps their memory alive; None once it is not needed any more
     cdef bint destroyed
+    cdef int64_t forks      # of the process in which it was last used
 
     def __init__(self):
         raise TypeError("aclOpExecutor is made by a GetWorkspaceSize call")
@@ -782,6 +789,7 @@ cdef object phase_1_result(Executor* executor, tuple handles, tuple owners):
     """(workspaceSize, executor) of a C executor that is now Python's; owners None: bare arrays, their own owners."""
     cdef aclOpExecutor result = aclOpExecutor.__new__(aclOpExecutor)
     result.executor = executor
+    result.forks = forks
     result.handles = handles
     result.owners = handles if owners is None else owners
     return executor.workspace_size, result
@@ -808,6 +816,10 @@ cdef aclOpExecutor usable_executor(object value, int null_status):
         raise refusal(ERR_INNER, f"executor = {value!r}: must be an executor that phase 1 returned")
     if (<aclOpExecutor>value).destroyed:
         raise refusal(ERR_INNER, "executor: has been destroyed")
+    if (<aclOpExecutor>value).forks != forks:
+        # Runs that were queued at the fork are the parent's; nothing here will ever finish them.
+        (<aclOpExecutor>value).forks = forks
+        (<aclOpExecutor>value).executor.claim = 0
     return value
 
 
@@ -902,6 +914,19 @@ def aclDestroyAclOpExecutor(executor):
     handle.owners = handle.handles = None
 
 
+RAW_DTYPES = (numpy.dtype(numpy.uint8), numpy.dtype(numpy.int8))
+
+
+cdef bint same_dims(const Tensor* a, const Tensor* b) noexcept:
+    cdef int i
+    if a.rank != b.rank:
+        return False
+    for i in range(a.rank):
+        if a.dims[i] != b.dims[i]:
+            return False
+    return True
+
+
 cdef object set_address(object executor, object index, object tensor, object data, int role_written):
     """Re-point tensor `index` among the inputs (0), the outputs (1) or all (-1)."""
     cdef aclOpExecutor handle
@@ -940,6 +965,8 @@ cdef object set_address(object executor, object index, object tensor, object dat
     same = False
     if type(data) is not aclTensor and (isinstance(data, cnp.ndarray) or hasattr(data, "__dlpack__")):
         owner = read_tensor(data, "data", &given)
+        if given.flags & SWAPPED:
+            raise refusal(ERR_INVALID, "data: must be in native byte order")
         same = given.rank == known.rank and given.dtype == known.dtype
         for axis in range(known.rank):
             same = same and given.dims[axis] == known.dims[axis] and (
@@ -953,6 +980,11 @@ cdef object set_address(object executor, object index, object tensor, object dat
         for axis in range(known.rank):
             given.strides[axis] = known.strides[axis]
     else:
+        if isinstance(data, cnp.ndarray) and not (
+                data.dtype in RAW_DTYPES or (given.dtype == known.dtype and not same_dims(&given, known))):
+            raise refusal(ERR_INVALID, f"data: is an array of dtype {data.dtype}, shape {data.shape} and strides "
+                          f"{data.strides}: must be one with the tensor's shape, strides and dtype, or plain memory of "
+                          "bytes or of the tensor's dtype")
         memory = read_memory(data, "data")
         owner = memory
         given = known[0]

@@ -132,7 +132,8 @@ class aclrtStream:
         self._queue.submit(job)
 
 
-_registry_lock = threading.Lock()
+# Reentrant: the garbage collector may end a forgotten handle, and so call _forget, while this thread holds the lock.
+_registry_lock = threading.RLock()
 _queues: dict[int, _Queue] = {}
 
 
@@ -147,7 +148,7 @@ def _drop_idle() -> None:
     with _registry_lock:
         for number, queue in list(_queues.items()):
             if queue.closed and not queue.jobs and not queue.busy:
-                del _queues[number]
+                _queues.pop(number, None)
 
 
 def _own_queues() -> list[_Queue]:
@@ -223,7 +224,7 @@ def _finish_at_exit() -> None:
 def _forget_inherited() -> None:
     """In a forked child: the locks may be held by threads that are not here."""
     global _registry_lock
-    _registry_lock = threading.Lock()
+    _registry_lock = threading.RLock()
     _queues.clear()
 
 

@@ -344,11 +344,44 @@ def test_kernel_larger_than_the_image(pool, dtype, rng):
     check_both_entry_points(pool, dtype, rng)
 
 
+EXTREME = [2**62, 2**62 - 1, 2**63 - 1, 2**61, 2**40, 2**31, 50]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_extreme_windows_that_are_accepted(axis, ceil_mode):
+    """Sizes and divisors are right, and nothing overflows or runs for ever, up to the largest integers."""
+    accepted = 0
+    for kernel, stride, size in product([2**63 - 1, 2**62, 2**62 + 2, 51, 7], EXTREME, [1, 2, 7, 40]):
+        for padding in {kernel // 2, kernel // 2 - 1, kernel // 4, 0}:
+            outputs = reference.pooled_size(size, kernel, stride, padding, ceil_mode)
+            if not 1 <= outputs <= 50:
+                continue
+            accepted += 1
+            shape, windows = ([1, 1, 1], [1, 1, 1])
+            shape[axis + 1], windows[axis + 1] = size, outputs
+            grad = np.arange(1.0, outputs + 1).reshape(windows)
+            expected = np.zeros(size)
+            for o in range(outputs):
+                start = o * stride - padding
+                length = min(start + kernel, size + padding) - start
+                expected[max(start, 0) : min(start + kernel, size)] += (o + 1) / length
+            pair = [(value, other) if axis == 0 else (other, value)
+                    for value, other in ((kernel, 1), (stride, 1), (padding, 0))]
+            result = one_call(grad, tuple(shape), *pair, ceil_mode, True)
+            np.testing.assert_allclose(result.ravel(), expected, rtol=1e-14, err_msg=f"{size} {pair}")
+            out = Guarded(tuple(shape), grad.dtype, "every_second_column")
+            one_call(grad, tuple(shape), *pair, ceil_mode, True, out=out.view)
+            assert_same_bytes(out.view, result)
+            out.assert_outside_untouched()
+    assert accepted > 50
+
+
 @every_dtype
 @pools(
-    ((1, 1, 900, 40), (1700, 40), 1, (850, 20)),
-    ((1, 1, 900, 40), (1700, 40), 1, (850, 20), False, False),
-    ((1, 1, 1500, 170), (2900, 9), 2, (1450, 4), True, True, -7),
+    ((1, 1, 1250, 40), (2400, 40), 1, (1200, 20)),
+    ((1, 1, 1250, 40), (2400, 40), 1, (1200, 20), False, False),
+    ((1, 1, 1500, 170), (2900, 121), 2, (1450, 60), True, True, -7),
 )
 def test_kernels_too_tall_for_a_band(pool, dtype, rng):
     """The rows that one output row needs fit no cache, so they are summed one at a time."""

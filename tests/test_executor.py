@@ -1066,3 +1066,43 @@ def test_destroyed_while_it_runs():
         assert outcome in ([0], [int(INNER)])
         if outcome == [0]:
             assert np.array_equal(grad_input, want)
+
+
+# ---- re-pointing to arrays that are not the tensor's -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        lambda array: array.astype(array.dtype.newbyteorder()),
+        lambda array: np.asfortranarray(array),
+        lambda array: array.astype(np.float64),
+        lambda array: array.astype(np.int32),
+    ],
+    ids=["swapped", "fortran", "float64", "int32"],
+)
+def test_repointing_does_not_reinterpret_values(foreign):
+    grad = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    out = np.empty((1, 2, 4, 4), np.float32)
+    size, executor = a.aclnnAvgPool2dBackwardGetWorkspaceSize(grad, out, [2, 2], [], [0, 0], False, True, 0, 0, out)
+    a.aclSetAclOpExecutorRepeatable(executor)
+    workspace = bytearray(size)
+    with pytest.raises(a.AclnnError, match=r"^data") as caught:
+        a.aclSetInputTensorAddr(executor, 0, None, foreign(grad + 1))
+    assert caught.value.status == 161002
+    a.aclnnAvgPool2dBackward(workspace, size, executor)
+    assert out[0, 0, 0, 0] == 0
+    a.aclSetInputTensorAddr(executor, 0, None, (grad + 1).view(np.uint8).ravel())
+    a.aclnnAvgPool2dBackward(workspace, size, executor)
+    assert out[0, 0, 0, 0] == 0.25
+    a.aclSetInputTensorAddr(executor, 0, None, (grad + 3).ravel())
+    a.aclnnAvgPool2dBackward(workspace, size, executor)
+    assert out[0, 0, 0, 0] == 0.75
+
+
+def test_a_destroyed_int_array_makes_no_other():
+    array = a.aclCreateIntArray([2, 2], 2)
+    a.aclDestroyIntArray(array)
+    with pytest.raises(a.AclnnError, match="destroyed") as caught:
+        a.aclCreateIntArray(array, 2)
+    assert caught.value.status == 161002

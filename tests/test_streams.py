@@ -6,6 +6,7 @@ import itertools
 import pickle
 import signal
 import sys
+import textwrap
 import threading
 import time
 import weakref
@@ -603,3 +604,21 @@ def test_exit_with_an_idle_stream_and_one_that_failed():
         failed._submit(Bad())
     """
     run_python(code)
+
+
+def test_the_garbage_collector_may_end_a_stream_while_streams_are_counted():
+    """A forgotten handle in a cycle, collected just while the registry of streams is in use: no deadlock."""
+    code = """
+        import gc, threading
+        import aclnn_bw as a
+        from aclnn_bw import streams
+
+        gc.disable()
+        forgotten = a.aclrtCreateStream()
+        forgotten.cycle = forgotten
+        del forgotten
+        with streams._registry_lock:
+            gc.collect()
+        a.aclrtSynchronizeDevice()
+    """
+    run_python(textwrap.dedent(code), timeout=60)

@@ -579,6 +579,32 @@ def test_a_child_that_exits_normally_does_not_hang():
 
 
 @needs_fork
+@needs_fork
+def test_an_executor_that_was_queued_at_the_fork_runs_in_the_child():
+    code = """
+        import threading
+
+        class Wait:
+            def __init__(self):
+                self.event = threading.Event()
+
+            def execute(self):
+                self.event.wait(60)
+
+        stream, wait = a.aclrtCreateStream(), Wait()
+        stream._submit(wait)
+        queued = make()
+        a.aclSetAclOpExecutorRepeatable(queued[1])
+        for _ in range(3):
+            a.aclnnAvgPool2dBackward(bytearray(queued[0]), queued[0], queued[1], stream)
+        child(lambda: run(*queued))
+        wait.event.set()
+        a.aclrtSynchronizeStream(stream)
+        run(*queued)
+    """
+    run_python(f"{PROLOGUE}\n{FORK}\n" + textwrap.dedent(code), warnings="ignore")
+
+
 def test_multiprocessing_by_fork():
     code = """
         import multiprocessing

@@ -1,5 +1,5 @@
 """The plan of AvgPool2dBackward, shared by its checks and its kernel."""
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
 
@@ -75,10 +75,12 @@ cdef extern int avg_pool2d_backward "aclnn_bw_avg_pool2d_backward" (
 cdef inline int64_t window_length(const Axis* axis, int64_t o, bint include_pad) noexcept nogil:
     """The divisor's factor along an axis: min(start + kernel, size + pad) - start, clipped to the image or not.
 
-    Written without start + kernel, which could overflow. Never 0: a window starts before size + pad, and 2*pad <=
-    kernel makes it reach into the image.
+    Written without start + kernel and with an unsigned limit - start, which could overflow. Never 0: a window starts
+    before size + pad, and 2*pad <= kernel makes it reach into the image.
     """
     cdef int64_t start = o * axis.full_stride - axis.full_pad
     cdef int64_t begin = start if include_pad or start > 0 else 0
     cdef int64_t limit = axis.size + axis.full_pad if include_pad else axis.size
-    return (start + axis.full_kernel if axis.full_kernel < limit - start else limit) - begin
+    if <uint64_t>axis.full_kernel <= <uint64_t>limit - <uint64_t>start:
+        return axis.full_kernel - (begin - start)
+    return limit - begin

@@ -7,18 +7,18 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    dtype_taken, length_between, none_zero_but_batch, not_null, rank_3_or_4, read_pair, same_dtype, same_format,
-    same_rank, shape_is,
+    dtype_taken, length_between, none_zero_but_batch, not_null, operator_there, rank_3_or_4, read_pair, same_dtype,
+    same_format, same_rank, shape_is,
 )
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
 from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, tuple_text
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, tensor_size, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE, ARG_PADDING,
-    ARG_SELF, ARG_STRIDE, ASCEND910B, AVG_POOL2D_BACKWARD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, ERR_CREATE_EXECUTOR,
-    ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST, ONE_CALL, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SLOT_BF16, SLOT_F16,
-    SLOT_F32, SLOT_F64, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
+    ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE,
+    ARG_PADDING, ARG_SELF, ARG_STRIDE, ASCEND910B, AVG_POOL2D_BACKWARD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16,
+    ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST, ONE_CALL, ROLE_READ, ROLE_SHAPE,
+    ROLE_WRITTEN, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
 )
 
 cdef enum:
@@ -26,7 +26,8 @@ cdef enum:
     DIVISOR_LIMIT = 255             # of the products, for either sign
     BAND_BYTES = 16384              # scratch of a band: half an L1 cache; 64 KiB is 1.2 times as slow
     SCRATCH_BYTES = 1048576         # beyond this a band's rows are tiled along w, and then streamed
-    LEAST_TILE = 256                # columns: below this the halo of a tile costs more than it saves
+    LEAST_TILE = 256                # columns: below this the halo of a tile costs as much as the tile
+    NARROWEST_TILE = 32             # columns: still much less work than to sum the rows of windows again for each row
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
     LEAST_BAND = 8                  # rows
 
@@ -130,8 +131,9 @@ cdef Axis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, i
     """Cut kernel, stride and pad down to what `size` positions and `out` windows can tell apart.
 
     The left edge o*stride - pad <= i holds for all positions and windows once pad reaches (out-1)*stride, the right
-    edge i < o*stride - pad + kernel once kernel - pad reaches size. (out-1)*stride < size + pad by the pooling
-    formula, so afterwards every number is below about four times the size, and nothing that follows overflows.
+    edge i < o*stride - pad + kernel once kernel - pad reaches size. Three windows or more have stride <= size by the
+    pooling formula; of two, the second begins inside the image, wherever both begin. So afterwards no number is above
+    about four times the size, and nothing that follows overflows.
     """
     cdef Axis axis
     axis.size = size
@@ -141,6 +143,10 @@ cdef Axis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, i
     axis.full_pad = pad
     axis.stride = stride if out > 1 else size
     axis.pad = least(pad, (out - 1) * axis.stride)
+    if out == 2 and axis.stride > size:
+        # stride - pad, where the second window begins, is below size and stays; the first one ends behind the image.
+        axis.pad -= least(axis.pad, axis.stride - size)
+        axis.stride = size
     axis.kernel = axis.pad + least(kernel - pad, size)
     axis.terms = ceil_div(axis.kernel, axis.stride)
     axis.long_phases = axis.kernel - (axis.terms - 1) * axis.stride
@@ -155,6 +161,11 @@ cdef bint constant_length(const Axis* axis, bint include_pad) noexcept nogil:
     cdef int64_t length = window_length(axis, 0, include_pad)
     return (length == window_length(axis, least(1, axis.out - 1), include_pad)
             and length == window_length(axis, axis.out - 1, include_pad))
+
+
+cdef bint reaches_image(const Axis* axis) noexcept nogil:
+    """Whether every window holds a position: the divisor is never 0. 2*pad <= kernel and the pooling formula say so."""
+    return window_length(axis, 0, False) > 0 and window_length(axis, axis.out - 1, False) > 0
 
 
 cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint converts, bint scatters) noexcept nogil:
@@ -272,6 +283,9 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     while size > SCRATCH_BYTES and plan.band > LEAST_BAND:
         plan.band = most(ceil_div(plan.band, 2), LEAST_BAND)
         size = lay_out(plan, real, item, converts, scatters)
+    while size > SCRATCH_BYTES and plan.tile > NARROWEST_TILE:
+        plan.tile = most(ceil_div(plan.tile, 2), NARROWEST_TILE)
+        size = lay_out(plan, real, item, converts, scatters)
     if size > SCRATCH_BYTES:
         plan.algorithm = STREAMED
         plan.band = 1
@@ -323,11 +337,19 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
         # The sizes of an empty tensor may be anything, so no geometry is made of them.
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
+    if rank == 3:
+        # An image is a batch of one: its planes may be joined as those of a batch are.
+        plan.grad_output_strides[0] = plan.channels * plan.grad_output_strides[1]
+        plan.grad_input_strides[0] = plan.channels * plan.grad_input_strides[1]
     plan.h = make_axis(self.dims[rank - 2], pooled[0], a.kernel[0], a.stride[0], a.pad[0])
     plan.w = make_axis(self.dims[rank - 1], pooled[1], a.kernel[1], a.stride[1], a.pad[1])
     plan.count_include_pad = count_include_pad
     plan.constant_divisor = divisor_override != 0 or (constant_length(&plan.h, count_include_pad)
                                                       and constant_length(&plan.w, count_include_pad))
+    if not (reaches_image(&plan.h) and reaches_image(&plan.w)):
+        delete_executor(executor)
+        result[0] = NULL
+        return refuse(ERR_INNER, "%s: a window lies in the padding alone", name(context, ARG_KERNEL_SIZE))
     plan.divisor[0] = divisor_override if divisor_override != 0 else window_length(&plan.h, 0, count_include_pad)
     plan.divisor[1] = 1 if divisor_override != 0 else window_length(&plan.w, 0, count_include_pad)
     planes = join_planes(plan, planes)
@@ -363,6 +385,7 @@ cdef int avg_pool2d_backward(
             or not_null(context, ARG_KERNEL_SIZE, kernel_size)
             or not_null(context, ARG_PADDING, padding)
             or not_null(context, ARG_GRAD_INPUT, grad_input)
+            or operator_there(context, AVG_POOL2D_BACKWARD)
             or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
             or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_SELF, self)
             or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_GRAD_INPUT, grad_input)

@@ -3,8 +3,10 @@
 operator's rules read as one `or` chain in the order in which they speak."""
 from libc.stdint cimport int64_t
 
-from aclnn_bw._core.names cimport TEXT, dtype_name, element_text, format_name, name, tuple_text
-from aclnn_bw._core.products cimport check_dtype
+from aclnn_bw._core.names cimport (
+    TEXT, dtype_name, element_text, format_name, name, product_name, tuple_text,
+)
+from aclnn_bw._core.products cimport check_dtype, has_operator
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, tensors_overlap
 from aclnn_bw._core.types cimport ERR_INVALID, ERR_NULLPTR, SUCCESS, SWAPPED, Context, IntArray, Tensor
@@ -13,6 +15,12 @@ from aclnn_bw._core.types cimport ERR_INVALID, ERR_NULLPTR, SUCCESS, SWAPPED, Co
 cdef inline int not_null(const Context* context, int argument, const void* pointer) noexcept nogil:
     if pointer == NULL:
         return refuse(ERR_NULLPTR, "%s = None: must not be null", name(context, argument))
+    return SUCCESS
+
+
+cdef inline int operator_there(const Context* context, int op) noexcept nogil:
+    if not has_operator(op, context.product):
+        return refuse(ERR_INVALID, "%s does not have this operator", product_name(context.product))
     return SUCCESS
 
 

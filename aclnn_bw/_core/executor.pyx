@@ -43,8 +43,7 @@ cdef extern from * nogil:
 
 cdef enum:
     BYTES_PER_THREAD = 65536    # below twice this, waking a second thread costs more than it saves
-    LEAST_TEAM_LIMIT = 16       # a team is never larger than this or four times the cores: libgomp's own limits are
-    near
+    LEAST_TEAM_LIMIT = 16       # a team is not larger than this or four times the cores: libgomp crashes on huge ones
 
 
 cdef Executor* new_executor(int op, int64_t plan_size) noexcept nogil:
@@ -181,7 +180,7 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
     for i in range(executor.tensors):
         tensor = &executor.tensor[i]
         run.data[i] = NULL
-        if tensor.data != NULL:
+        if tensor.data != NULL and executor.units > 0:
             run.data[i] = tensor.data + tensor.offset * item_size(tensor.dtype)
         if executor.units == 0 or executor.roles[i] == ROLE_SHAPE:
             continue

@@ -1,6 +1,4 @@
 """Status and message: a check that fails returns its status and leaves one sentence for the calling thread."""
-from aclnn_bw._core.types cimport Context, IntArray, Tensor
-
 cdef extern from "refuse.h" nogil:
     int refuse "aclnn_bw_refuse" (int status, const char* format, ...) noexcept
 

@@ -54,7 +54,8 @@ cdef void make_row_major(Tensor* tensor) noexcept nogil:
     cdef int64_t i
     for i in range(tensor.rank):
         tensor.strides[tensor.rank - 1 - i] = step
-        step *= most(tensor.dims[tensor.rank - 1 - i], 1)
+        if mul_overflows(step, most(tensor.dims[tensor.rank - 1 - i], 1), &step):
+            step = 0        # an empty tensor may have any sizes, and no element to find
 
 
 cdef void plain_strides(const Tensor* tensor, int64_t* strides) noexcept nogil:

@@ -15,7 +15,6 @@ cdef enum Status:
     SUCCESS = 0
     ERR_NULLPTR = 161001
     ERR_INVALID = 161002
-    ERR_RUNTIME = 361001
     ERR_INNER = 561000
     ERR_CREATE_EXECUTOR = 561101    # out of memory
     ERR_INNER_NULLPTR = 561103
@@ -60,7 +59,6 @@ cdef enum Product:
     ASCEND310P
     ASCEND910B
     HOST
-    PRODUCTS
 
 cdef enum MaskLayout:
     LAYOUT_BITMASK
@@ -68,7 +66,6 @@ cdef enum MaskLayout:
 
 cdef enum Operator:
     AVG_POOL2D_BACKWARD
-    OPERATORS
 
 cdef enum Face:
     TWO_PHASE       # messages use the C call's argument names

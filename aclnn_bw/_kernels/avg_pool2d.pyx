@@ -13,13 +13,13 @@ Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel 
 outside [0, Ho) and columns ow outside [0, Wo) are zeroed in the scratch and never read from gradOutput; ih and iw are
 clipped to the band and tile, which lie inside gradInput; phase 1 has proved that both views lie inside their storage.
 
-Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds. Along an axis, position i + pad =
-q*stride + r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases r, one less for the
-others. So there are two kinds of column sums and two kinds of row sums, computed once for each q, in long loops over a
-whole band with zeros between the rows, and then spread to the positions. kernel == stride is the case of one term:
-copy and spread. At stride 1 with as many columns out as in (FLAT) the plane is summed as one long vector, and the few
-edge columns, which took terms from the neighbouring rows, are done again: 1.15 to 2.9 times as fast as rows with zeros
-between them.
+Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds (STREAMED: kH * kW). Along an axis,
+position i + pad = q*stride + r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases
+r, one less for the others. So there are two kinds of column sums and two kinds of row sums, computed once for each q,
+in long loops over a whole band with zeros between the rows, and then spread to the positions. kernel == stride is the
+case of one term: copy and spread. At stride 1 with as many columns out as in (FLAT) the plane is summed as one long
+vector, and the few edge columns, which took terms from the neighbouring rows, are done again: 1.15 to 2.9 times as
+fast as rows with zeros between them.
 """
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
