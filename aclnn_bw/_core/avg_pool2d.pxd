@@ -16,6 +16,7 @@ cdef enum Rounding:
 
 cdef enum Algorithm:
     FILL        # one window covers the whole plane: its share everywhere
+    DOUBLE      # kernel and stride 2, dense rows: every element becomes four in one pass
     FLAT        # stride 1, as many columns out as in: the plane is one long vector
     BANDED      # any geometry: a band of rows summed along w, then along h, then spread to what it serves
     STREAMED    # as BANDED, one row of windows at a time: for kernels so tall that a band does not fit the scratch

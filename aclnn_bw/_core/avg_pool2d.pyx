@@ -180,7 +180,7 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint conve
     # So is a pair of rows of pairs of columns, whatever is stored.
     cdef bint direct = plan.algorithm != STREAMED and (plan.in_pairs or (w.stride == 1 and not converts
                                                                          and not scatters))
-    if plan.algorithm == FILL:
+    if plan.algorithm == FILL or plan.algorithm == DOUBLE:
         return 0
     if plan.algorithm == FLAT:
         pitch = w.size
@@ -217,7 +217,7 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint conve
 cdef int64_t join_planes(AvgPool2dPlan* plan, int64_t planes) noexcept nogil:
     """Make one tall plane of many where no window and no row lies across two of them; returns the number left.
 
-    Planes of a few rows are then worked off in long loops: with kernel 2, 2.7 times as fast for 4x4, 1.4 for 14x14.
+    Planes of a few rows are then worked off in long loops: with kernel 2, 2.2 times as fast for 4x4, 1.2 for 14x14.
     """
     cdef Axis* h = &plan.h
     cdef int64_t* g = plan.grad_output_strides
@@ -231,6 +231,12 @@ cdef int64_t join_planes(AvgPool2dPlan* plan, int64_t planes) noexcept nogil:
         plan.channels = 1
         return 1
     return planes
+
+
+cdef bint is_doubled(const Axis* axis) noexcept nogil:
+    """Every window is two positions, the first at 0; at most the last position lies in none."""
+    return (axis.stride == 2 and axis.terms == 1 and axis.long_phases == 2 and axis.pad == 0
+            and 2 * axis.out <= axis.size)
 
 
 cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:
@@ -261,6 +267,9 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
         plan.algorithm = FILL
         rows = h.size
         plan.band = rows
+    elif (is_doubled(h) and is_doubled(w) and plan.constant_divisor and plan.rounding == ROUND_NONE and not scatters
+            and plan.grad_output_strides[3] == 1):
+        plan.algorithm = DOUBLE
     elif h.terms > SCRATCH_BYTES or w.terms > SCRATCH_BYTES:
         plan.algorithm = STREAMED
         plan.band = 1

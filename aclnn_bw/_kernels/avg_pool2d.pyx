@@ -17,20 +17,21 @@ Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds
 position i + pad = q*stride + r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases
 r, one less for the others. So there are two kinds of column sums and two kinds of row sums, computed once for each q,
 in long loops over a whole band with zeros between the rows, and then spread to the positions. kernel == stride is the
-case of one term: copy and spread. At stride 1 with as many columns out as in (FLAT) the plane is summed as one long
-vector, and the few edge columns, which took terms from the neighbouring rows, are done again: 1.15 to 2.9 times as
-fast as rows with zeros between them.
+case of one term: copy and spread, and for kernel 2 in one pass without scratch (DOUBLE, 2 to 3 times as fast while the
+data fit a cache). At stride 1 with as many columns out as in (FLAT) the plane is summed as one long vector, and the
+few edge columns, which took terms from the neighbouring rows, are done again: 1.15 to 2.9 times as fast as rows with
+zeros between them.
 """
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.avg_pool2d cimport (
-    FILL, FLAT, ROUND_F16, ROUND_HF32, ROUND_NONE, STREAMED, AvgPool2dPlan, Axis, window_length,
+    DOUBLE, FILL, FLAT, ROUND_F16, ROUND_HF32, ROUND_NONE, STREAMED, AvgPool2dPlan, Axis, window_length,
 )
 from aclnn_bw._core.types cimport SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
-    add_row, bfloat, cell, element, fill_row, half, load_row, narrow_row, pair_row, real, round_to_half_row,
+    add_row, bfloat, cell, double_row, element, fill_row, half, load_row, narrow_row, pair_row, real, round_to_half_row,
     round_to_hf32_row, store_row, sum_shifted, zero_row,
 )
 
@@ -181,6 +182,26 @@ cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, e
         return
     for r in range(ih, ih + rows):
         fill_row(grad_input__hw + r * down, along, stored[0], columns)
+
+
+cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t q,
+                      int64_t rows, int64_t p, int64_t columns, real factor) noexcept nogil:
+    """Kernel and stride 2 without padding: from gradOutput to two rows of gradInput in one pass."""
+    cdef int64_t down = plan.grad_input_strides[2]
+    cdef int64_t width = least(2 * columns, plan.w.size - 2 * p)
+    cdef int64_t n = least(columns, plan.w.out - p)
+    cdef int64_t oh, r
+    cdef element* to
+    for oh in range(q, q + rows):
+        to = grad_input__hw + 2 * oh * down + 2 * p
+        if oh < plan.h.out:
+            double_row(to, to + down, grad_output__hw + oh * plan.grad_output_strides[2] + p, factor, n)
+        # An odd last column, and an odd last row, lie in no window.
+        for r in range(least(2, plan.h.size - 2 * oh)):
+            if oh >= plan.h.out:
+                memset(to + r * down, 0, <size_t>width * sizeof(element))
+            elif 2 * n < width:
+                memset(to + r * down + 2 * n, 0, sizeof(element))
 
 
 cdef void mend_edges(real* sums, const real* terms, int64_t rows, int64_t columns, int64_t pad) noexcept nogil:
@@ -529,6 +550,8 @@ cdef void backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_
                            least(plan.w.first + p + columns, plan.w.out))
         if plan.algorithm == FILL:
             fill_band(plan, grad_output__hw, grad_input__hw, q, rows, factor)
+        elif plan.algorithm == DOUBLE:
+            double_band(plan, grad_output__hw, grad_input__hw, q, rows, p, columns, factor)
         elif plan.algorithm == FLAT:
             flat_band(plan, grad_output__hw, grad_input__hw, scratch, q, rows, factor, <const real*>factors)
         else:

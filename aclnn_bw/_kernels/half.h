@@ -205,6 +205,39 @@ static inline void aclnn_bw_pair_bfloat_row(aclnn_bw_bfloat *to, const float *fi
     }
 }
 
+/* to[2j], to[2j+1], below[2j], below[2j+1] = from[j] * factor + 0, narrowed: a window of 2 x 2 in one pass. */
+static inline void aclnn_bw_double_half_row(aclnn_bw_half *to, aclnn_bw_half *below, const aclnn_bw_half *from,
+                                            float factor, int64_t n)
+{
+    int64_t j = 0;
+#if defined(__F16C__)
+    for (; j + 8 <= n; j += 8) {
+        __m256 wide = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + j)));
+        __m256 term = _mm256_add_ps(_mm256_mul_ps(wide, _mm256_set1_ps(factor)), _mm256_setzero_ps());
+        __m128i half = _mm256_cvtps_ph(term, _MM_FROUND_TO_NEAREST_INT);
+        __m128i left = _mm_unpacklo_epi16(half, half), right = _mm_unpackhi_epi16(half, half);
+        _mm_storeu_si128((__m128i *)(void *)(to + 2 * j), left);
+        _mm_storeu_si128((__m128i *)(void *)(to + 2 * j + 8), right);
+        _mm_storeu_si128((__m128i *)(void *)(below + 2 * j), left);
+        _mm_storeu_si128((__m128i *)(void *)(below + 2 * j + 8), right);
+    }
+#endif
+    for (; j < n; j++)
+        to[2 * j] = to[2 * j + 1] = below[2 * j] = below[2 * j + 1]
+            = aclnn_bw_narrow_to_half(aclnn_bw_widen_half(from[j]) * factor + 0.0f);
+}
+
+static inline void aclnn_bw_double_bfloat_row(aclnn_bw_bfloat *to, aclnn_bw_bfloat *below, const aclnn_bw_bfloat *from,
+                                              float factor, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        uint32_t x = aclnn_bw_narrow_to_bfloat(aclnn_bw_widen_bfloat(from[j]) * factor + 0.0f).bits;
+        uint32_t pair = x | x << 16;
+        memcpy(to + 2 * j, &pair, sizeof pair);
+        memcpy(below + 2 * j, &pair, sizeof pair);
+    }
+}
+
 static inline void aclnn_bw_round_to_half_row(float *row, int64_t n)
 {
     aclnn_bw_half block[256];

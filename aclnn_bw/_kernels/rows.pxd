@@ -17,6 +17,10 @@ cdef extern from "half.h" nogil:
         half* to, const float* first, const float* second, int64_t next, int64_t n) noexcept
     void pair_bfloat_row "aclnn_bw_pair_bfloat_row" (
         bfloat* to, const float* first, const float* second, int64_t next, int64_t n) noexcept
+    void double_half_row "aclnn_bw_double_half_row" (
+        half* to, half* below, const half* source, float factor, int64_t n) noexcept
+    void double_bfloat_row "aclnn_bw_double_bfloat_row" (
+        bfloat* to, bfloat* below, const bfloat* source, float factor, int64_t n) noexcept
     void round_to_half_row "aclnn_bw_round_to_half_row" (float* row, int64_t n) noexcept
     void round_to_hf32_row "aclnn_bw_round_to_hf32_row" (float* row, int64_t n) noexcept
 
@@ -172,6 +176,27 @@ cdef inline void pair_row(element* to, const real* first, const real* second, in
         pair_bfloat_row(to, <const float*>first, <const float*>second, next_row, n)
     else:
         pair_real_row(to, <const element*>first, <const element*>second, next_row, n)
+
+
+cdef inline void double_real_row(real* to, real* below, const real* source, real factor, int64_t n) noexcept nogil:
+    cdef int64_t j
+    cdef real term
+    for j in range(n):
+        term = source[j] * factor + <real>0.0
+        to[2 * j] = term
+        to[2 * j + 1] = term
+        below[2 * j] = term
+        below[2 * j + 1] = term
+
+
+cdef inline void double_row(element* to, element* below, const element* source, real factor, int64_t n) noexcept nogil:
+    """to[0:2*n:2], to[1:2*n:2], and the same of below = source[:n] * factor + 0.0, narrowed."""
+    if element is half:
+        double_half_row(to, below, source, <float>factor, n)
+    elif element is bfloat:
+        double_bfloat_row(to, below, source, <float>factor, n)
+    else:
+        double_real_row(to, below, source, <element>factor, n)
 
 
 cdef inline void add_row(real* to, const real* source, int64_t n) noexcept nogil:
