@@ -914,7 +914,7 @@ def aclDestroyAclOpExecutor(executor):
     handle.owners = handle.handles = None
 
 
-RAW_DTYPES = (numpy.dtype(numpy.uint8), numpy.dtype(numpy.int8))
+cdef tuple RAW_DTYPES = (numpy.dtype(numpy.uint8), numpy.dtype(numpy.int8))
 
 
 cdef bint same_dims(const Tensor* a, const Tensor* b) noexcept:

@@ -7,8 +7,7 @@
  * The 16-bit types are one-field structs: as two typedefs of uint16_t they would be one type to the compiler, and code
  * that chooses by type would choose wrongly.
  *
- * Why intrinsics: gcc 12 does not vectorise loops over _Float16, which take 4.5 (widening) and 7.2 ns (narrowing) an
- * element where F16C takes 0.05 and the integer forms 0.23 and 0.54 (cache-resident, one Zen 5 core).
+ * Why intrinsics: F16C converts eight elements in one instruction, and gcc 12 finds it in no loop over _Float16.
  */
 #ifndef ACLNN_BW_HALF_H
 #define ACLNN_BW_HALF_H
