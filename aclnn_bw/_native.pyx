@@ -51,6 +51,8 @@ from aclnn_bw._core.types cimport (
 cnp.import_array()
 
 cdef extern from "Python.h":
+    PyObject* PyList_GET_ITEM(list values, Py_ssize_t i)
+    Py_ssize_t PyList_GET_SIZE(list values)
     int PyContextVar_Get(object var, PyObject* default_value, PyObject** value) except -1
     void Py_XDECREF(PyObject*)
 
@@ -321,6 +323,20 @@ cdef tuple sequence_of(object values, str name, bint scalar_allowed=False):
     return tuple(values)
 
 
+cdef bint plain_ints(list values, IntArray* array) noexcept:
+    """Read a list of ints that fit, the usual case; False for any other."""
+    cdef Py_ssize_t i
+    cdef int overflow = 0
+    array.size = PyList_GET_SIZE(values)
+    for i in range(array.size):
+        if not PyLong_CheckExact(<object>PyList_GET_ITEM(values, i)):
+            return False
+        array.values[i] = PyLong_AsLongLongAndOverflow(<object>PyList_GET_ITEM(values, i), &overflow)
+        if overflow != 0:
+            return False
+    return True
+
+
 cdef int read_ints(object values, str name, IntArray* array, bint scalar_allowed=False) except -1:
     """An aclIntArray or a sequence of ints; a bare int only where a one-call function allows it."""
     cdef Py_ssize_t i
@@ -336,6 +352,8 @@ cdef int read_ints(object values, str name, IntArray* array, bint scalar_allowed
         return 0
     elif type(values) is not tuple and type(values) is not list:
         values = sequence_of(values, name, scalar_allowed)
+    if type(values) is list and len(<list>values) <= 2 and plain_ints(<list>values, array):
+        return 0
     array.size = len(values)
     for i in range(array.size):
         # All are converted, so that the first bad one is named; those beyond MAX_INTS are refused by their number.

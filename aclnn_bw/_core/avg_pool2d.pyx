@@ -158,7 +158,10 @@ cdef Axis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, i
 cdef bint constant_length(const Axis* axis, bint include_pad) noexcept nogil:
     """Whether all windows are equally long. The length is concave in o: equal at the first two and the last, it is
     constant."""
-    cdef int64_t length = window_length(axis, 0, include_pad)
+    cdef int64_t length
+    if axis.out == 1:
+        return True
+    length = window_length(axis, 0, include_pad)
     return (length == window_length(axis, least(1, axis.out - 1), include_pad)
             and length == window_length(axis, axis.out - 1, include_pad))
 

@@ -1,10 +1,12 @@
 """Tensor descriptors: views with any strides and offset over a storage, and what is proved about them."""
 from libc.stdint cimport int64_t
 
-from aclnn_bw._core.types cimport Context, Tensor
+from aclnn_bw._core.arithmetic cimport mul_overflows
+from aclnn_bw._core.types cimport (
+    DT_BF16, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64,
+    DT_INT8, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8, Context, Tensor,
+)
 
-cdef extern int64_t item_size "aclnn_bw_item_size" (int dtype) noexcept nogil
-cdef extern int64_t tensor_size "aclnn_bw_tensor_size" (const Tensor* tensor) noexcept nogil
 cdef extern int64_t traffic "aclnn_bw_traffic" (const Tensor* tensor, int64_t item) noexcept nogil
 cdef extern void make_row_major "aclnn_bw_make_row_major" (Tensor* tensor) noexcept nogil
 cdef extern void plain_strides "aclnn_bw_plain_strides" (const Tensor* tensor, int64_t* strides) noexcept nogil
@@ -22,3 +24,28 @@ cdef extern bint tensors_overlap "aclnn_bw_tensors_overlap" (
     const Tensor* written, const char* written_data, const Tensor* other, const char* other_data) noexcept nogil
 cdef extern bint tensor_meets "aclnn_bw_tensor_meets" (
     const Tensor* tensor, const char* data, const char* begin, int64_t size) noexcept nogil
+
+
+cdef inline int64_t item_size(int dtype) noexcept nogil:
+    """Bytes of one element; 0 for a dtype that does not exist."""
+    if dtype in (DT_FLOAT, DT_INT32, DT_UINT32):
+        return 4
+    if dtype in (DT_DOUBLE, DT_INT64, DT_UINT64, DT_COMPLEX64):
+        return 8
+    if dtype in (DT_FLOAT16, DT_BF16, DT_INT16, DT_UINT16):
+        return 2
+    if dtype in (DT_INT8, DT_UINT8, DT_BOOL):
+        return 1
+    return 16 if dtype == DT_COMPLEX128 else 0
+
+
+cdef inline int64_t tensor_size(const Tensor* tensor) noexcept nogil:
+    """math.prod(dims), or -1 if that is beyond int64."""
+    cdef int64_t size = 1
+    cdef int64_t i
+    cdef bint too_large = False
+    for i in range(tensor.rank):
+        if tensor.dims[i] == 0:
+            return 0
+        too_large = mul_overflows(size, tensor.dims[i], &size) or too_large
+    return -1 if too_large else size

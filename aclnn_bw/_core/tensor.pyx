@@ -10,35 +10,8 @@ from aclnn_bw._core.arithmetic cimport add_overflows, least, most, mul_overflows
 from aclnn_bw._core.names cimport TEXT, name, tuple_text
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.types cimport (
-    BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32,
-    DT_INT64, DT_INT8, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8, ERR_INVALID, MAX_RANK, MISALIGNED, SUCCESS, WRITABLE,
-    Context, Tensor,
+    BROKEN_STRIDE, ERR_INVALID, MAX_RANK, MISALIGNED, SUCCESS, WRITABLE, Context, Tensor,
 )
-
-
-cdef int64_t item_size(int dtype) noexcept nogil:
-    """Bytes of one element; 0 for a dtype that does not exist."""
-    if dtype in (DT_FLOAT, DT_INT32, DT_UINT32):
-        return 4
-    if dtype in (DT_DOUBLE, DT_INT64, DT_UINT64, DT_COMPLEX64):
-        return 8
-    if dtype in (DT_FLOAT16, DT_BF16, DT_INT16, DT_UINT16):
-        return 2
-    if dtype in (DT_INT8, DT_UINT8, DT_BOOL):
-        return 1
-    return 16 if dtype == DT_COMPLEX128 else 0
-
-
-cdef int64_t tensor_size(const Tensor* tensor) noexcept nogil:
-    """math.prod(dims), or -1 if that is beyond int64."""
-    cdef int64_t size = 1
-    cdef int64_t i
-    cdef bint too_large = False
-    for i in range(tensor.rank):
-        if tensor.dims[i] == 0:
-            return 0
-        too_large = mul_overflows(size, tensor.dims[i], &size) or too_large
-    return -1 if too_large else size
 
 
 cdef int64_t traffic(const Tensor* tensor, int64_t item) noexcept nogil:

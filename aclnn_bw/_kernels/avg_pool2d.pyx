@@ -174,6 +174,12 @@ cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, e
     cdef int64_t r
     if ((real is float and element is float) or (real is double and element is double)) and plan.rounding == ROUND_NONE:
         stored[0] = grad_output__hw[0] * factor + <real>0.0
+        if along == 1 and down == columns:
+            # Planes are often tiny here: nothing but the stores.
+            grad_input__hw += ih * down
+            for r in range(rows * columns):
+                grad_input__hw[r] = stored[0]
+            return
     else:
         load_terms(plan, <real*>term, grad_output__hw, 1, 1, factor, NULL)
         stored[0] = finish_sums(plan, <element*>stored, <real*>term, 1)[0]
