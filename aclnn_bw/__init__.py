@@ -2,7 +2,8 @@
 
 Each operator has a phase 1, aclnnXxxGetWorkspaceSize, which checks the arguments and returns (workspaceSize,
 executor), and a phase 2, aclnnXxx, which runs the executor; and a one-call function under PyTorch's name for those who
-want the gradient alone. In this version: AvgPool2dBackward.
+want the gradient alone: MaxPool2dWithMaskBackward (and the forward that makes its mask),
+UpsampleNearestExact1dBackward, AvgPool2dBackward, Im2colBackward, ReplicationPad2dBackward.
 """
 
 try:
@@ -25,6 +26,16 @@ from aclnn_bw._native import (
     aclIntArray,
     aclnnAvgPool2dBackward,
     aclnnAvgPool2dBackwardGetWorkspaceSize,
+    aclnnIm2colBackward,
+    aclnnIm2colBackwardGetWorkspaceSize,
+    aclnnMaxPool2dWithMask,
+    aclnnMaxPool2dWithMaskBackward,
+    aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize,
+    aclnnMaxPool2dWithMaskGetWorkspaceSize,
+    aclnnReplicationPad2dBackward,
+    aclnnReplicationPad2dBackwardGetWorkspaceSize,
+    aclnnUpsampleNearestExact1dBackward,
+    aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize,
     aclOpExecutor,
     aclSetAclOpExecutorRepeatable,
     aclSetInputTensorAddr,
@@ -35,7 +46,15 @@ from aclnn_bw._native import (
 from aclnn_bw._version import __version__
 from aclnn_bw.config import show_config
 from aclnn_bw.enums import CubeMathType, aclDataType, aclFormat, aclrtMemcpyKind, aclrtMemMallocPolicy
-from aclnn_bw.functional import avg_pool2d_backward
+from aclnn_bw.functional import (
+    avg_pool2d_backward,
+    im2col_backward,
+    max_pool2d_with_mask,
+    max_pool2d_with_mask_backward,
+    replication_pad2d_backward,
+    upsample_nearest_exact1d_backward,
+)
+from aclnn_bw.mask import indices_to_mask, mask_shape, mask_to_indices
 from aclnn_bw.products import aclrtGetSocName, aclrtSetSocName, soc
 from aclnn_bw.runtime import (
     aclFinalize,
@@ -145,6 +164,16 @@ __all__ = [
     "aclTensor",
     "aclnnAvgPool2dBackward",
     "aclnnAvgPool2dBackwardGetWorkspaceSize",
+    "aclnnIm2colBackward",
+    "aclnnIm2colBackwardGetWorkspaceSize",
+    "aclnnMaxPool2dWithMask",
+    "aclnnMaxPool2dWithMaskBackward",
+    "aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize",
+    "aclnnMaxPool2dWithMaskGetWorkspaceSize",
+    "aclnnReplicationPad2dBackward",
+    "aclnnReplicationPad2dBackwardGetWorkspaceSize",
+    "aclnnUpsampleNearestExact1dBackward",
+    "aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize",
     "aclrtCreateStream",
     "aclrtDestroyStream",
     "aclrtFree",
@@ -161,10 +190,18 @@ __all__ = [
     "aclrtSynchronizeStream",
     "avg_pool2d_backward",
     "get_num_threads",
+    "im2col_backward",
+    "indices_to_mask",
+    "mask_shape",
+    "mask_to_indices",
+    "max_pool2d_with_mask",
+    "max_pool2d_with_mask_backward",
     "num_threads",
+    "replication_pad2d_backward",
     "set_num_threads",
     "show_config",
     "soc",
+    "upsample_nearest_exact1d_backward",
     "ACL_DT_UNDEFINED",
     "ACL_FLOAT",
     "ACL_FLOAT16",

@@ -23,6 +23,7 @@ _Array: TypeAlias = npt.NDArray[Any] | _DLPack | _ArrayInterface
 _Tensor: TypeAlias = aclTensor | _Array
 _Int: TypeAlias = int | np.integer[Any]
 _Bool: TypeAlias = bool | np.bool
+_Float: TypeAlias = float | np.floating[Any] | np.integer[Any]
 _Ints: TypeAlias = aclIntArray | Sequence[int] | npt.NDArray[np.integer[Any]]
 _IntOrInts: TypeAlias = _Int | _Ints
 _Shape: TypeAlias = tuple[int, ...] | list[int]
@@ -113,4 +114,114 @@ def avg_pool2d_backward(
     divisor_override: _Int | None = None,
     *,
     out: Any = None,
+) -> npt.NDArray[Any]: ...
+def aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
+    gradOutput: _Tensor | None,
+    self: _Tensor | None,
+    indices: _Tensor | None,
+    kernelSize: _Ints | None,
+    stride: _Ints | None,
+    padding: _Ints | None,
+    dilation: _Ints | None,
+    ceilMode: _Bool,
+    gradInput: _Tensor | None,
+) -> tuple[int, aclOpExecutor]: ...
+def aclnnMaxPool2dWithMaskBackward(
+    workspace: _Memory | None, workspaceSize: _Int, executor: aclOpExecutor | None, stream: aclrtStream | None = None
+) -> None: ...
+def aclnnMaxPool2dWithMaskGetWorkspaceSize(
+    self: _Tensor | None,
+    kernelSize: _Ints | None,
+    stride: _Ints | None,
+    padding: _Ints | None,
+    dilation: _Ints | None,
+    ceilMode: _Bool,
+    out: _Tensor | None,
+    indices: _Tensor | None,
+) -> tuple[int, aclOpExecutor]: ...
+def aclnnMaxPool2dWithMask(
+    workspace: _Memory | None, workspaceSize: _Int, executor: aclOpExecutor | None, stream: aclrtStream | None = None
+) -> None: ...
+def aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(
+    gradOutput: _Tensor | None,
+    outputSize: _Ints | None,
+    inputSize: _Ints | None,
+    scales: _Float,
+    out: _Tensor | None,
+) -> tuple[int, aclOpExecutor]: ...
+def aclnnUpsampleNearestExact1dBackward(
+    workspace: _Memory | None, workspaceSize: _Int, executor: aclOpExecutor | None, stream: aclrtStream | None = None
+) -> None: ...
+def aclnnIm2colBackwardGetWorkspaceSize(
+    gradOutput: _Tensor | None,
+    inputSize: _Ints | None,
+    kernelSize: _Ints | None,
+    dilation: _Ints | None,
+    padding: _Ints | None,
+    stride: _Ints | None,
+    out: _Tensor | None,
+) -> tuple[int, aclOpExecutor]: ...
+def aclnnIm2colBackward(
+    workspace: _Memory | None, workspaceSize: _Int, executor: aclOpExecutor | None, stream: aclrtStream | None = None
+) -> None: ...
+def aclnnReplicationPad2dBackwardGetWorkspaceSize(
+    gradOutput: _Tensor | None,
+    self: _Tensor | None,
+    padding: _Ints | None,
+    gradInput: _Tensor | None,
+) -> tuple[int, aclOpExecutor]: ...
+def aclnnReplicationPad2dBackward(
+    workspace: _Memory | None, workspaceSize: _Int, executor: aclOpExecutor | None, stream: aclrtStream | None = None
+) -> None: ...
+def max_pool2d_with_mask(
+    self: _Tensor,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    dilation: _IntOrInts = 1,
+    ceil_mode: _Bool = False,
+    *,
+    mask_layout: str = "bitmask",
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int8]]: ...
+def max_pool2d_with_mask_backward(
+    grad_output: _Tensor,
+    self: _Tensor | _Shape,
+    mask: _Tensor,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    dilation: _IntOrInts = 1,
+    ceil_mode: _Bool = False,
+    *,
+    mask_layout: str = "bitmask",
+    out: Any = None,
+) -> npt.NDArray[Any]: ...
+def max_pool2d_geometry(
+    input_shape: _Shape,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None,
+    padding: _IntOrInts,
+    dilation: _IntOrInts,
+    ceil_mode: _Bool,
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int], tuple[int, int]]: ...
+def upsample_nearest_exact1d_backward(
+    grad_output: _Tensor,
+    output_size: _IntOrInts,
+    input_size: _Ints,
+    scales: _Float | None = None,
+    *,
+    out: Any = None,
+) -> npt.NDArray[Any]: ...
+def im2col_backward(
+    grad_output: _Tensor,
+    input_size: _IntOrInts,
+    kernel_size: _IntOrInts,
+    dilation: _IntOrInts = 1,
+    padding: _IntOrInts = 0,
+    stride: _IntOrInts = 1,
+    *,
+    out: Any = None,
+) -> npt.NDArray[Any]: ...
+def replication_pad2d_backward(
+    grad_output: _Tensor, self: _Tensor | _Shape, padding: _IntOrInts, *, out: Any = None
 ) -> npt.NDArray[Any]: ...

@@ -29,6 +29,10 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uint16_t, uint32_t, uintptr_t
 
 from aclnn_bw._core cimport avg_pool2d as core_avg_pool2d
+from aclnn_bw._core cimport im2col as core_im2col
+from aclnn_bw._core cimport max_pool2d as core_max_pool2d
+from aclnn_bw._core cimport replication_pad2d as core_replication_pad2d
+from aclnn_bw._core cimport upsample_nearest_exact1d as core_upsample
 from aclnn_bw._core.arithmetic cimport mul_overflows
 from aclnn_bw._core.dispatch cimport (
     ISA_BASELINE, ISA_NONE, ISA_V2, ISA_V3, ISA_V4, best_isa, has_isa, load_kernels,
@@ -43,9 +47,10 @@ from aclnn_bw._core.types cimport (
     ASCEND910B, AVG_POOL2D_BACKWARD, BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128,
     DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16, DT_UINT32,
     DT_UINT64, DT_UINT8, DT_UNDEFINED, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR,
-    FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, HOST, LAYOUT_BITMASK, MAX_INTS, MAX_RANK, MISALIGNED,
-    ONE_CALL, ROLE_WRITTEN, SUCCESS, SWAPPED, TWO_PHASE, WRITABLE, Context, Executor, IntArray, KernelTable, Run,
-    Tensor,
+    FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, HOST, IM2COL_BACKWARD, LAYOUT_ARGMAX, LAYOUT_BITMASK, MASK_HELPER, MAX_INTS,
+    MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, MAX_RANK, MISALIGNED, ONE_CALL, REPLICATION_PAD2D_BACKWARD,
+    ROLE_WRITTEN, SUCCESS, SWAPPED, TWO_PHASE, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, WRITABLE, Context, Executor, IntArray,
+    KernelTable, Run, Tensor,
 )
 
 cnp.import_array()
@@ -142,7 +147,7 @@ cdef int current_context(Context* context, int face) except -1:
     cdef int64_t setting = context_value(soc_variable, process_product | process_layout << 8)
     context.kernels = &kernels
     context.face = face
-    context.product = HOST if face == ONE_CALL else setting & 0xff
+    context.product = setting & 0xff if face == TWO_PHASE else HOST
     context.mask_layout = setting >> 8
     context.threads = <int32_t>context_value(threads_variable, process_threads) if HAS_OPENMP else 1
     context.cores = available_cores
@@ -289,6 +294,18 @@ cdef bint read_bool(object value, str name) except -1:
     if isinstance(value, (numpy.bool_, int, numpy.integer)) and value in (0, 1):
         return bool(value)
     raise TypeError(f"{name} = {value!r}: must be a bool, not {type(value).__name__}")
+
+
+cdef double read_double(object value, str name) except? -1:
+    """A Python float or int, or a NumPy one."""
+    if type(value) is float:
+        return <double>value
+    if isinstance(value, (bool, numpy.bool_)) or not isinstance(value, (float, int, numpy.floating, numpy.integer)):
+        raise TypeError(f"{name} = {value!r}: must be a float, not {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise OverflowError(f"{name} = {value}: must fit a double") from None
 
 
 @cython.final
@@ -800,7 +817,14 @@ cdef class aclOpExecutor:
                 f"workspace {self.executor.workspace_size} bytes>")
 
 
-OPERATOR_NAMES = {AVG_POOL2D_BACKWARD: "AvgPool2dBackward"}
+OPERATOR_NAMES = {
+    MAX_POOL2D_WITH_MASK_BACKWARD: "MaxPool2dWithMaskBackward",
+    MAX_POOL2D_WITH_MASK: "MaxPool2dWithMask",
+    UPSAMPLE_NEAREST_EXACT1D_BACKWARD: "UpsampleNearestExact1dBackward",
+    AVG_POOL2D_BACKWARD: "AvgPool2dBackward",
+    IM2COL_BACKWARD: "Im2colBackward",
+    REPLICATION_PAD2D_BACKWARD: "ReplicationPad2dBackward",
+}
 
 
 cdef object phase_1_result(Executor* executor, tuple handles, tuple owners):
@@ -1141,6 +1165,12 @@ cdef object new_array(const Tensor* tensor):
         number = cnp.NPY_FLOAT16
     elif tensor.dtype == DT_BF16:
         number = BF16_NUMBER
+    elif tensor.dtype == DT_COMPLEX64:
+        number = cnp.NPY_CFLOAT
+    elif tensor.dtype == DT_COMPLEX128:
+        number = cnp.NPY_CDOUBLE
+    elif tensor.dtype == DT_INT8:
+        number = cnp.NPY_INT8
     return cnp.PyArray_EMPTY(tensor.rank, dims, number, 0)
 
 
@@ -1271,6 +1301,618 @@ def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, 
         &kernel_values if kernel_size is not None else NULL, &stride_values if stride is not None else NULL,
         &pad_values if padding is not None else NULL, ceil, include_pad, &divisor if divisor_override is not None else
         NULL, 0, &grad_input, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return finish_one_call(executor, 2, &grad_input, out, (grad_owner, shape_owner, out_owner))
+
+
+# --- MaxPool2dWithMaskBackward and its forward -----------------------------------------------------------------------
+
+def aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(gradOutput, self, indices, kernelSize, stride, padding, dilation,
+                                                   ceilMode, gradInput):
+    """Phase 1 of MaxPool2dWithMaskBackward: check the arguments, plan the work; returns (workspaceSize, executor).
+
+    gradOutput (N, C, Ho, Wo) or (C, Ho, Wo), self and gradInput (N, C, H, W) or (C, H, W), all of one dtype that the
+    product takes: ACL_FLOAT, ACL_FLOAT16 (Ascend910, Ascend910B, Host), ACL_BF16 (Ascend910B, Host), ACL_DOUBLE (Host).
+    indices is what MaxPool2dWithMask wrote: ACL_INT8, shape mask_shape(...), C-contiguous, in the mask layout that
+    `soc` says. kernelSize and padding have 1 or 2 values, stride 0, 1 or 2 (none: the kernel size), dilation 1 or 2,
+    which must be 1. self gives its shape only. Raises AclnnError for a refusal; then nothing has been written.
+
+    gradInput[h, w] is the sum of gradOutput[oh, ow] over the windows whose maximum lies at (h, w): the gradient of
+    PyTorch's max_pool2d, under the names of CANN's aclnnMaxPool2dWithMaskBackward.
+
+    >>> import numpy as np, aclnn_bw
+    >>> x = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> out, indices = aclnn_bw.max_pool2d_with_mask(x, 2)
+    >>> gradInput = np.empty_like(x)
+    >>> size, executor = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
+    ...     np.ones_like(out), x, indices, [2, 2], [2, 2], [0, 0], [1, 1], False, gradInput)
+    >>> aclnn_bw.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor)
+    >>> gradInput[0, 0]
+    array([[0., 0., 0., 0.],
+           [0., 1., 0., 1.],
+           [0., 0., 0., 0.],
+           [0., 1., 0., 1.]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad_output, shape, mask, grad_input
+    cdef IntArray kernel_size, strides, pads, dilations
+    cdef Executor* executor = NULL
+    cdef bint ceil_mode
+    cdef int status
+    grad_output_owner = read_tensor(gradOutput, "gradOutput", &grad_output) if gradOutput is not None else None
+    shape_owner = read_tensor(self, "self", &shape) if self is not None else None
+    mask_owner = read_tensor(indices, "indices", &mask) if indices is not None else None
+    if kernelSize is not None:
+        read_ints(kernelSize, "kernelSize", &kernel_size)
+    if stride is not None:
+        read_ints(stride, "stride", &strides)
+    if padding is not None:
+        read_ints(padding, "padding", &pads)
+    if dilation is not None:
+        read_ints(dilation, "dilation", &dilations)
+    ceil_mode = read_bool(ceilMode, "ceilMode")
+    grad_input_owner = read_tensor(gradInput, "gradInput", &grad_input) if gradInput is not None else None
+    current_context(&context, TWO_PHASE)
+    status = core_max_pool2d.max_pool2d_with_mask_backward(
+        &context, &grad_output if gradOutput is not None else NULL, &shape if self is not None else NULL,
+        &mask if indices is not None else NULL, &kernel_size if kernelSize is not None else NULL,
+        &strides if stride is not None else NULL, &pads if padding is not None else NULL,
+        &dilations if dilation is not None else NULL, ceil_mode, &grad_input if gradInput is not None else NULL,
+        &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return phase_1_result(executor, (gradOutput, self, indices, gradInput), (
+        grad_output_owner, shape_owner, mask_owner, grad_input_owner))
+
+
+def aclnnMaxPool2dWithMaskBackward(workspace, workspaceSize, executor, stream=None):
+    """Phase 2 of MaxPool2dWithMaskBackward: run the executor, on the calling thread or on a stream.
+
+    workspace is any writable buffer of at least workspaceSize bytes, None if that is 0. In the mask layout "argmax" an
+    index outside its window is refused here (ACLNN_ERR_PARAM_INVALID); the message names the first one, and gradInput
+    is then unspecified.
+    """
+    run_phase_2(MAX_POOL2D_WITH_MASK_BACKWARD, workspace, workspaceSize, executor, stream)
+
+
+def aclnnMaxPool2dWithMaskGetWorkspaceSize(self, kernelSize, stride, padding, dilation, ceilMode, out, indices):
+    """Phase 1 of MaxPool2dWithMask: check the arguments, plan the work; returns (workspaceSize in bytes, executor).
+
+    self (N, C, H, W) or (C, H, W) and out (N, C, Ho, Wo) or (C, Ho, Wo), of one dtype that the product takes; indices,
+    ACL_INT8 of the shape that mask_shape tells, C-contiguous, receives the mask in the layout that `soc` says. The
+    attributes are those of the backward.
+
+    out holds the maximum of each window; padding counts as -inf. The first maximum in row-major window order is
+    recorded, a NaN wins over numbers, and the last NaN over others, as in PyTorch's max_pool2d. Raises AclnnError for a
+    refusal; then nothing has been written.
+
+    >>> import numpy as np, aclnn_bw
+    >>> x = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> out, indices = np.empty((1, 1, 2, 2), np.float32), np.empty(aclnn_bw.mask_shape(x.shape, 2), np.int8)
+    >>> size, executor = aclnn_bw.aclnnMaxPool2dWithMaskGetWorkspaceSize(
+    ...     x, [2, 2], [2, 2], [0, 0], [1, 1], False, out, indices)
+    >>> aclnn_bw.aclnnMaxPool2dWithMask(bytearray(size), size, executor)
+    >>> out[0, 0]
+    array([[ 5.,  7.],
+           [13., 15.]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor x, output, mask
+    cdef IntArray kernel_size, strides, pads, dilations
+    cdef Executor* executor = NULL
+    cdef bint ceil_mode
+    cdef int status
+    x_owner = read_tensor(self, "self", &x) if self is not None else None
+    if kernelSize is not None:
+        read_ints(kernelSize, "kernelSize", &kernel_size)
+    if stride is not None:
+        read_ints(stride, "stride", &strides)
+    if padding is not None:
+        read_ints(padding, "padding", &pads)
+    if dilation is not None:
+        read_ints(dilation, "dilation", &dilations)
+    ceil_mode = read_bool(ceilMode, "ceilMode")
+    output_owner = read_tensor(out, "out", &output) if out is not None else None
+    mask_owner = read_tensor(indices, "indices", &mask) if indices is not None else None
+    current_context(&context, TWO_PHASE)
+    status = core_max_pool2d.max_pool2d_with_mask(
+        &context, &x if self is not None else NULL, &kernel_size if kernelSize is not None else NULL,
+        &strides if stride is not None else NULL, &pads if padding is not None else NULL,
+        &dilations if dilation is not None else NULL, ceil_mode, &output if out is not None else NULL,
+        &mask if indices is not None else NULL, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return phase_1_result(executor, (self, out, indices), (x_owner, output_owner, mask_owner))
+
+
+def aclnnMaxPool2dWithMask(workspace, workspaceSize, executor, stream=None):
+    """Phase 2 of MaxPool2dWithMask: run the executor, on the calling thread or on a stream.
+
+    workspace is any writable buffer of at least workspaceSize bytes, None if that is 0.
+    """
+    run_phase_2(MAX_POOL2D_WITH_MASK, workspace, workspaceSize, executor, stream)
+
+
+cdef int read_layout(object value) except -1:
+    if not isinstance(value, str):
+        raise TypeError(f"mask_layout = {value!r}: must be a str, not {type(value).__name__}")
+    if value == "bitmask":
+        return LAYOUT_BITMASK
+    if value == "argmax":
+        return LAYOUT_ARGMAX
+    raise refusal(ERR_INVALID, f"mask_layout = {value!r}: must be one of 'bitmask', 'argmax'")
+
+
+cdef int read_pool(object kernel_size, object stride, object padding, object dilation, IntArray* kernel_values,
+                   IntArray* stride_values, IntArray* pad_values, IntArray* dilation_values) except -1:
+    """The attributes of a pooling in a one-call function; without a stride it is the kernel size."""
+    if kernel_size is not None:
+        read_ints(kernel_size, "kernel_size", kernel_values, True)
+    stride_values.size = 0
+    if stride is not None:
+        read_ints(stride, "stride", stride_values, True)
+    if padding is not None:
+        read_ints(padding, "padding", pad_values, True)
+    if dilation is not None:
+        read_ints(dilation, "dilation", dilation_values, True)
+    return 0
+
+
+def max_pool2d_with_mask(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *,
+                         mask_layout="bitmask"):
+    """Return (out, mask): the maxima of the windows, and where they lie.
+
+    self (N, C, H, W) or (C, H, W) of float32, float64, float16 or bfloat16. kernel_size, stride (None: kernel_size) and
+    padding (at most half the kernel) are an int or a pair; dilation must be 1. out is (N, C, Ho, Wo) or (C, Ho, Wo);
+    mask is int8 of shape mask_shape(...), in the mask layout "bitmask" or "argmax", as
+    max_pool2d_with_mask_backward takes it. Padding counts as -inf. The first maximum in row-major window order is
+    recorded; a NaN wins over numbers, the last NaN over others. Values and positions are those of PyTorch's max_pool2d.
+
+    Raises AclnnError (a ValueError) for a refusal, TypeError for an argument of the wrong kind, MemoryError.
+
+    >>> import numpy as np, aclnn_bw
+    >>> out, mask = aclnn_bw.max_pool2d_with_mask(np.arange(16, dtype=np.float32).reshape(1, 4, 4), 2)
+    >>> out
+    array([[[ 5.,  7.],
+            [13., 15.]]], dtype=float32)
+    >>> aclnn_bw.mask_to_indices(mask, (1, 4, 4), 2)
+    array([[[ 5,  7],
+            [13, 15]]])
+    """
+    cdef Context context
+    cdef Tensor x, output, mask
+    cdef core_max_pool2d.MaxPool2dShapes shapes
+    cdef IntArray kernel_values, stride_values, pad_values, dilation_values
+    cdef Executor* executor = NULL
+    cdef bint ceil
+    cdef int i, layout, status
+    x_owner = read_tensor(self, "self", &x) if self is not None else None
+    read_pool(kernel_size, stride, padding, dilation, &kernel_values, &stride_values, &pad_values, &dilation_values)
+    ceil = read_bool(ceil_mode, "ceil_mode")
+    layout = read_layout(mask_layout)
+    current_context(&context, ONE_CALL)
+    context.mask_layout = layout
+    status = core_max_pool2d.max_pool2d_shapes(
+        &context, &x if self is not None else NULL, &kernel_values if kernel_size is not None else NULL,
+        &stride_values, &pad_values if padding is not None else NULL,
+        &dilation_values if dilation is not None else NULL, ceil, &shapes)
+    if status != SUCCESS:
+        raise error_of(status)
+    output.rank = mask.rank = x.rank
+    output.dtype = x.dtype
+    mask.dtype = DT_INT8
+    output.format = mask.format = x.format
+    for i in range(x.rank):
+        output.dims[i] = shapes.out[i]
+        mask.dims[i] = shapes.indices[i]
+    describe_fresh(&output, "out")
+    describe_fresh(&mask, "mask")
+    status = core_max_pool2d.max_pool2d_with_mask(
+        &context, &x, &kernel_values, &stride_values, &pad_values, &dilation_values, ceil, &output, &mask, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    try:
+        out = new_array(&output)
+        executor.tensor[1].data = <char*>cnp.PyArray_DATA(out)
+    except BaseException:
+        delete_executor(executor)
+        raise
+    return out, finish_one_call(executor, 2, &mask, None, (x_owner, out))
+
+
+def max_pool2d_with_mask_backward(grad_output, self, mask, kernel_size, stride=None, padding=0, dilation=1,
+                                  ceil_mode=False, *, mask_layout="bitmask", out=None):
+    """Return the gradient of max_pool2d_with_mask with respect to its input.
+
+    grad_output (N, C, Ho, Wo) or (C, Ho, Wo) of float32, float64, float16 or bfloat16; self is the input of the
+    forward, or its shape: its values are not read. mask is what the forward returned, in the layout that mask_layout
+    names. The attributes are those of the forward. The result is a new C-contiguous array of self's shape and
+    grad_output's dtype, or `out`, filled: the sum of grad_output over the windows whose maximum lies at each position,
+    the formula of PyTorch's max_pool2d_with_indices_backward.
+
+    Raises AclnnError (a ValueError) for a refusal, also of an index outside its window in the layout "argmax",
+    TypeError for an argument of the wrong kind, MemoryError.
+
+    >>> import numpy as np, aclnn_bw
+    >>> x = np.array([[[3, 1, 2], [0, 5, 4], [9, 7, 8]]], np.float32)
+    >>> out, mask = aclnn_bw.max_pool2d_with_mask(x, 2, 1)
+    >>> aclnn_bw.max_pool2d_with_mask_backward(np.ones_like(out), x, mask, 2, 1)
+    array([[[0., 0., 0.],
+            [0., 2., 0.],
+            [1., 0., 1.]]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad, shape, indices, grad_input
+    cdef IntArray kernel_values, stride_values, pad_values, dilation_values
+    cdef Executor* executor = NULL
+    cdef bint ceil
+    cdef int layout, status
+    grad_owner = read_tensor(grad_output, "grad_output", &grad) if grad_output is not None else None
+    shape_owner = (read_shape(self, "self", grad.dtype if grad_output is not None else DT_FLOAT, &shape)
+                   if self is not None else None)
+    mask_owner = read_tensor(mask, "mask", &indices) if mask is not None else None
+    read_pool(kernel_size, stride, padding, dilation, &kernel_values, &stride_values, &pad_values, &dilation_values)
+    ceil = read_bool(ceil_mode, "ceil_mode")
+    layout = read_layout(mask_layout)
+    out_owner = None
+    if out is not None:
+        out_owner = read_tensor(out, "out", &grad_input)
+    elif self is not None and grad_output is not None:
+        grad_input = shape
+        grad_input.dtype = grad.dtype
+        describe_fresh(&grad_input, "self")
+    current_context(&context, ONE_CALL)
+    context.mask_layout = layout
+    status = core_max_pool2d.max_pool2d_with_mask_backward(
+        &context, &grad if grad_output is not None else NULL, &shape if self is not None else NULL,
+        &indices if mask is not None else NULL, &kernel_values if kernel_size is not None else NULL, &stride_values,
+        &pad_values if padding is not None else NULL, &dilation_values if dilation is not None else NULL, ceil,
+        &grad_input, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return finish_one_call(executor, 3, &grad_input, out, (grad_owner, shape_owner, mask_owner, out_owner))
+
+
+def max_pool2d_geometry(input_shape, kernel_size, stride, padding, dilation, ceil_mode):
+    """Return (out shape, mask shape, kernel, stride, padding) of a pooling, the last three as pairs."""
+    cdef Context context
+    cdef Tensor x
+    cdef core_max_pool2d.MaxPool2dShapes shapes
+    cdef IntArray kernel_values, stride_values, pad_values, dilation_values
+    cdef int status
+    cdef bint ceil
+    if input_shape is not None:
+        if not isinstance(input_shape, (tuple, list)):
+            raise TypeError(f"input_shape: must be a tuple of ints, not {type(input_shape).__name__}")
+        read_shape(input_shape, "input_shape", DT_INT8, &x)
+        x.dtype = DT_FLOAT
+    read_pool(kernel_size, stride, padding, dilation, &kernel_values, &stride_values, &pad_values, &dilation_values)
+    ceil = read_bool(ceil_mode, "ceil_mode")
+    current_context(&context, MASK_HELPER)
+    status = core_max_pool2d.max_pool2d_shapes(
+        &context, &x if input_shape is not None else NULL, &kernel_values if kernel_size is not None else NULL,
+        &stride_values, &pad_values if padding is not None else NULL,
+        &dilation_values if dilation is not None else NULL, ceil, &shapes)
+    if status != SUCCESS:
+        raise error_of(status)
+    return (tuple([shapes.out[i] for i in range(x.rank)]), tuple([shapes.indices[i] for i in range(x.rank)]),
+            (shapes.kernel[0], shapes.kernel[1]), (shapes.stride[0], shapes.stride[1]), (shapes.pad[0], shapes.pad[1]))
+
+
+# --- UpsampleNearestExact1dBackward ----------------------------------------------------------------------------------
+
+def aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(gradOutput, outputSize, inputSize, scales, out):
+    """Phase 1 of UpsampleNearestExact1dBackward: check the arguments, plan the work; returns (workspaceSize, executor).
+
+    gradOutput (N, C, Lo) and out (N, C, Li), of one dtype that the product takes: ACL_FLOAT, ACL_FLOAT16, ACL_BF16
+    (Ascend910B, Host), ACL_DOUBLE (Host). outputSize = [Lo], inputSize = [N, C, Li]. scales is the factor that the
+    forward was given, 0 if it was given none; then it follows from the sizes. Raises AclnnError for a refusal; then
+    nothing has been written.
+
+    With t = float32(1 / scales), or float32(Li) / float32(Lo), gradOutput[j] is added to
+    out[min(floor(float32((j + 0.5) * t)), Li - 1)]: the gradient of PyTorch's nearest-exact interpolation, under the
+    names of CANN's aclnnUpsampleNearestExact1dBackward.
+
+    >>> import numpy as np, aclnn_bw
+    >>> gradOutput, out = np.arange(4, dtype=np.float32).reshape(1, 1, 4), np.empty((1, 1, 2), np.float32)
+    >>> size, executor = aclnn_bw.aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(
+    ...     gradOutput, [4], [1, 1, 2], 0.0, out)
+    >>> aclnn_bw.aclnnUpsampleNearestExact1dBackward(bytearray(size), size, executor)
+    >>> out
+    array([[[1., 5.]]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad_output, grad_input
+    cdef IntArray output_sizes, input_sizes
+    cdef Executor* executor = NULL
+    cdef double scale
+    cdef int status
+    grad_output_owner = read_tensor(gradOutput, "gradOutput", &grad_output) if gradOutput is not None else None
+    if outputSize is not None:
+        read_ints(outputSize, "outputSize", &output_sizes)
+    if inputSize is not None:
+        read_ints(inputSize, "inputSize", &input_sizes)
+    scale = read_double(scales, "scales")
+    out_owner = read_tensor(out, "out", &grad_input) if out is not None else None
+    current_context(&context, TWO_PHASE)
+    status = core_upsample.upsample_nearest_exact1d_backward(
+        &context, &grad_output if gradOutput is not None else NULL, &output_sizes if outputSize is not None else NULL,
+        &input_sizes if inputSize is not None else NULL, scale, &grad_input if out is not None else NULL, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return phase_1_result(executor, (gradOutput, out), (grad_output_owner, out_owner))
+
+
+def aclnnUpsampleNearestExact1dBackward(workspace, workspaceSize, executor, stream=None):
+    """Phase 2 of UpsampleNearestExact1dBackward: run the executor, on the calling thread or on a stream.
+
+    workspace is any writable buffer of at least workspaceSize bytes, None if that is 0.
+    """
+    run_phase_2(UPSAMPLE_NEAREST_EXACT1D_BACKWARD, workspace, workspaceSize, executor, stream)
+
+
+def upsample_nearest_exact1d_backward(grad_output, output_size, input_size, scales=None, *, out=None):
+    """Return the gradient of nearest-exact interpolation along one axis with respect to its input.
+
+    grad_output (N, C, Lo) of float32, float64, float16 or bfloat16; output_size is Lo, as an int or [Lo]; input_size is
+    (N, C, Li); scales is the factor that the forward was given, or None: then it follows from the sizes. The result is
+    a new C-contiguous array of shape input_size and grad_output's dtype, or `out`, filled. Names, order and meaning are
+    those of torch.ops.aten._upsample_nearest_exact1d_backward.
+
+    Raises AclnnError (a ValueError) for a refusal, TypeError for an argument of the wrong kind, MemoryError.
+
+    >>> import numpy as np, aclnn_bw
+    >>> aclnn_bw.upsample_nearest_exact1d_backward(np.ones((1, 1, 5), np.float32), 5, (1, 1, 3))
+    array([[[2., 1., 2.]]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad, grad_input
+    cdef IntArray output_sizes, input_sizes
+    cdef Executor* executor = NULL
+    cdef double scale = 0.0
+    cdef int i, status
+    grad_owner = read_tensor(grad_output, "grad_output", &grad) if grad_output is not None else None
+    if output_size is not None:
+        read_ints(output_size, "output_size", &output_sizes, True)
+    if input_size is not None:
+        read_ints(input_size, "input_size", &input_sizes)
+    if scales is not None:
+        scale = read_double(scales, "scales")
+    out_owner = None
+    if out is not None:
+        out_owner = read_tensor(out, "out", &grad_input)
+    elif input_size is not None and grad_output is not None:
+        # A wrong input_size is the core's to refuse; until then any shape stands for it.
+        grad_input.rank = 3
+        grad_input.dtype = grad.dtype
+        grad_input.format = grad.format
+        for i in range(3):
+            grad_input.dims[i] = input_sizes.values[i] if input_sizes.size == 3 and input_sizes.values[i] > 0 else 1
+        describe_fresh(&grad_input, "input_size")
+    current_context(&context, ONE_CALL)
+    status = core_upsample.upsample_nearest_exact1d_backward(
+        &context, &grad if grad_output is not None else NULL, &output_sizes if output_size is not None else NULL,
+        &input_sizes if input_size is not None else NULL, scale, &grad_input, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return finish_one_call(executor, 1, &grad_input, out, (grad_owner, out_owner))
+
+
+# --- Im2colBackward --------------------------------------------------------------------------------------------------
+
+def aclnnIm2colBackwardGetWorkspaceSize(gradOutput, inputSize, kernelSize, dilation, padding, stride, out):
+    """Phase 1 of Im2colBackward: check the arguments, plan the work; returns (workspaceSize in bytes, executor).
+
+    gradOutput (N, C*kH*kW, L) and out (N, C, H, W), or (C*kH*kW, L) and (C, H, W), each of a dtype that the product
+    takes: ACL_FLOAT, ACL_FLOAT16 (Ascend910, Ascend910B, Host), ACL_BF16 (Ascend910B, Host), ACL_DOUBLE (Host); where
+    the two differ, the sum is rounded to gradOutput's dtype and then converted. inputSize = [H, W], and kernelSize,
+    dilation, padding and stride have two values each. Raises AclnnError for a refusal; then nothing has been written.
+
+    out[h, w] is the sum of the elements of the columns that im2col (PyTorch's unfold) read at (h, w): PyTorch's fold,
+    under the names of CANN's aclnnIm2colBackward.
+
+    >>> import numpy as np, aclnn_bw
+    >>> gradOutput, out = np.ones((4, 4), np.float32), np.empty((1, 3, 3), np.float32)
+    >>> size, executor = aclnn_bw.aclnnIm2colBackwardGetWorkspaceSize(
+    ...     gradOutput, [3, 3], [2, 2], [1, 1], [0, 0], [1, 1], out)
+    >>> aclnn_bw.aclnnIm2colBackward(bytearray(size), size, executor)
+    >>> out
+    array([[[1., 2., 1.],
+            [2., 4., 2.],
+            [1., 2., 1.]]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad_output, grad_input
+    cdef IntArray input_sizes, kernel_size, dilations, pads, strides
+    cdef Executor* executor = NULL
+    cdef int status
+    grad_output_owner = read_tensor(gradOutput, "gradOutput", &grad_output) if gradOutput is not None else None
+    if inputSize is not None:
+        read_ints(inputSize, "inputSize", &input_sizes)
+    if kernelSize is not None:
+        read_ints(kernelSize, "kernelSize", &kernel_size)
+    if dilation is not None:
+        read_ints(dilation, "dilation", &dilations)
+    if padding is not None:
+        read_ints(padding, "padding", &pads)
+    if stride is not None:
+        read_ints(stride, "stride", &strides)
+    out_owner = read_tensor(out, "out", &grad_input) if out is not None else None
+    current_context(&context, TWO_PHASE)
+    status = core_im2col.im2col_backward(
+        &context, &grad_output if gradOutput is not None else NULL, &input_sizes if inputSize is not None else NULL,
+        &kernel_size if kernelSize is not None else NULL, &dilations if dilation is not None else NULL,
+        &pads if padding is not None else NULL, &strides if stride is not None else NULL,
+        &grad_input if out is not None else NULL, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return phase_1_result(executor, (gradOutput, out), (grad_output_owner, out_owner))
+
+
+def aclnnIm2colBackward(workspace, workspaceSize, executor, stream=None):
+    """Phase 2 of Im2colBackward: run the executor, on the calling thread or on a stream.
+
+    workspace is any writable buffer of at least workspaceSize bytes, None if that is 0.
+    """
+    run_phase_2(IM2COL_BACKWARD, workspace, workspaceSize, executor, stream)
+
+
+cdef int64_t image_channels(const Tensor* grad, const IntArray* kernel) noexcept:
+    """C of the image to which columns fold back; 1 where there is none, which is the core's to refuse."""
+    cdef int64_t positions = 0
+    if (not 2 <= grad.rank <= 3 or not 1 <= kernel.size <= 2 or kernel.values[0] < 1
+            or kernel.values[kernel.size - 1] < 1
+            or mul_overflows(kernel.values[0], kernel.values[kernel.size - 1], &positions)):
+        return 1
+    return max(grad.dims[grad.rank - 2] // positions, 1)
+
+
+def im2col_backward(grad_output, input_size, kernel_size, dilation=1, padding=0, stride=1, *, out=None):
+    """Return the gradient of im2col (unfold) with respect to its input: the columns, folded back to an image.
+
+    grad_output (N, C*kH*kW, L) or (C*kH*kW, L) of float32, float64, float16 or bfloat16; input_size is (H, W);
+    kernel_size, dilation, padding and stride are an int or a pair. The result is a new C-contiguous array of shape
+    (N, C, H, W) or (C, H, W) and grad_output's dtype, or `out`, filled; `out` may be of another of these dtypes. Names,
+    order and meaning are those of PyTorch's im2col_backward (today torch.nn.functional.fold).
+
+    Raises AclnnError (a ValueError) for a refusal, TypeError for an argument of the wrong kind, MemoryError.
+
+    >>> import numpy as np, aclnn_bw
+    >>> aclnn_bw.im2col_backward(np.ones((1, 4, 4), np.float32), (4, 4), 2, stride=2)
+    array([[[[1., 1., 1., 1.],
+             [1., 1., 1., 1.],
+             [1., 1., 1., 1.],
+             [1., 1., 1., 1.]]]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad, grad_input
+    cdef IntArray input_sizes, kernel_values, dilation_values, pad_values, stride_values
+    cdef Executor* executor = NULL
+    cdef int64_t size
+    cdef int i, status
+    grad_owner = read_tensor(grad_output, "grad_output", &grad) if grad_output is not None else None
+    if input_size is not None:
+        read_ints(input_size, "input_size", &input_sizes, True)
+    if kernel_size is not None:
+        read_ints(kernel_size, "kernel_size", &kernel_values, True)
+    if dilation is not None:
+        read_ints(dilation, "dilation", &dilation_values, True)
+    if padding is not None:
+        read_ints(padding, "padding", &pad_values, True)
+    if stride is not None:
+        read_ints(stride, "stride", &stride_values, True)
+    out_owner = None
+    if out is not None:
+        out_owner = read_tensor(out, "out", &grad_input)
+    elif grad_output is not None and input_size is not None and kernel_size is not None:
+        grad_input.rank = 4 if grad.rank == 3 else 3
+        grad_input.dtype = grad.dtype
+        grad_input.format = format_of_rank(grad_input.rank)
+        grad_input.dims[0] = grad.dims[0] if grad.rank == 3 else 1
+        grad_input.dims[grad_input.rank - 3] = image_channels(&grad, &kernel_values)
+        for i in range(2):
+            size = input_sizes.values[i if i < input_sizes.size else 0] if 1 <= input_sizes.size <= 2 else 1
+            grad_input.dims[grad_input.rank - 2 + i] = size if size > 0 else 1
+        describe_fresh(&grad_input, "input_size")
+    current_context(&context, ONE_CALL)
+    status = core_im2col.im2col_backward(
+        &context, &grad if grad_output is not None else NULL, &input_sizes if input_size is not None else NULL,
+        &kernel_values if kernel_size is not None else NULL, &dilation_values if dilation is not None else NULL,
+        &pad_values if padding is not None else NULL, &stride_values if stride is not None else NULL, &grad_input,
+        &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return finish_one_call(executor, 1, &grad_input, out, (grad_owner, out_owner))
+
+
+# --- ReplicationPad2dBackward ----------------------------------------------------------------------------------------
+
+def aclnnReplicationPad2dBackwardGetWorkspaceSize(gradOutput, self, padding, gradInput):
+    """Phase 1 of ReplicationPad2dBackward: check the arguments, plan the work; returns (workspaceSize, executor).
+
+    gradOutput (N, C, H + top + bottom, W + left + right), self and gradInput (N, C, H, W), or all without N, of one
+    dtype: ACL_FLOAT, ACL_FLOAT16, ACL_DOUBLE, ACL_COMPLEX64, ACL_COMPLEX128, ACL_BF16 (Ascend910B, Host). padding =
+    [left, right, top, bottom]; the products take pads of at least 0 and smaller than the image, "Host" takes any that
+    leave an output: a negative one crops. self gives its shape only. Raises AclnnError for a refusal; then nothing has
+    been written.
+
+    gradInput[i, j] is the sum of gradOutput[p, q] with clamp(p - top, 0, H - 1) = i and clamp(q - left, 0, W - 1) = j:
+    the gradient of PyTorch's replication_pad2d, under the names of CANN's aclnnReplicationPad2dBackward.
+
+    >>> import numpy as np, aclnn_bw
+    >>> gradOutput, gradInput = np.ones((1, 4, 4), np.float32), np.empty((1, 2, 2), np.float32)
+    >>> size, executor = aclnn_bw.aclnnReplicationPad2dBackwardGetWorkspaceSize(
+    ...     gradOutput, gradInput, [1, 1, 1, 1], gradInput)
+    >>> aclnn_bw.aclnnReplicationPad2dBackward(bytearray(size), size, executor)
+    >>> gradInput
+    array([[[4., 4.],
+            [4., 4.]]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad_output, shape, grad_input
+    cdef IntArray pads
+    cdef Executor* executor = NULL
+    cdef int status
+    grad_output_owner = read_tensor(gradOutput, "gradOutput", &grad_output) if gradOutput is not None else None
+    shape_owner = read_tensor(self, "self", &shape) if self is not None else None
+    if padding is not None:
+        read_ints(padding, "padding", &pads)
+    grad_input_owner = read_tensor(gradInput, "gradInput", &grad_input) if gradInput is not None else None
+    current_context(&context, TWO_PHASE)
+    status = core_replication_pad2d.replication_pad2d_backward(
+        &context, &grad_output if gradOutput is not None else NULL, &shape if self is not None else NULL,
+        &pads if padding is not None else NULL, &grad_input if gradInput is not None else NULL, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    return phase_1_result(executor, (gradOutput, self, gradInput), (grad_output_owner, shape_owner, grad_input_owner))
+
+
+def aclnnReplicationPad2dBackward(workspace, workspaceSize, executor, stream=None):
+    """Phase 2 of ReplicationPad2dBackward: run the executor, on the calling thread or on a stream.
+
+    workspace is any writable buffer of at least workspaceSize bytes, None if that is 0.
+    """
+    run_phase_2(REPLICATION_PAD2D_BACKWARD, workspace, workspaceSize, executor, stream)
+
+
+def replication_pad2d_backward(grad_output, self, padding, *, out=None):
+    """Return the gradient of replication_pad2d with respect to its input.
+
+    grad_output (N, C, H + top + bottom, W + left + right), or without N, of float32, float64, float16, bfloat16,
+    complex64 or complex128; self is the input of the forward, or its shape: its values are not read. padding is
+    (left, right, top, bottom), or one int for all four; a negative pad crops. The result is a new C-contiguous array of
+    self's shape and grad_output's dtype, or `out`, filled. Names, order and meaning are those of
+    torch.ops.aten.replication_pad2d_backward.
+
+    Raises AclnnError (a ValueError) for a refusal, TypeError for an argument of the wrong kind, MemoryError.
+
+    >>> import numpy as np, aclnn_bw
+    >>> aclnn_bw.replication_pad2d_backward(np.ones((1, 2, 4), np.float32), (1, 2, 2), (2, 0, 0, 0))
+    array([[[3., 1.],
+            [3., 1.]]], dtype=float32)
+    """
+    cdef Context context
+    cdef Tensor grad, shape, grad_input
+    cdef IntArray pads
+    cdef Executor* executor = NULL
+    cdef int status
+    grad_owner = read_tensor(grad_output, "grad_output", &grad) if grad_output is not None else None
+    shape_owner = (read_shape(self, "self", grad.dtype if grad_output is not None else DT_FLOAT, &shape)
+                   if self is not None else None)
+    if padding is not None:
+        read_ints(padding, "padding", &pads, True)
+    out_owner = None
+    if out is not None:
+        out_owner = read_tensor(out, "out", &grad_input)
+    elif self is not None and grad_output is not None:
+        grad_input = shape
+        grad_input.dtype = grad.dtype
+        describe_fresh(&grad_input, "self")
+    current_context(&context, ONE_CALL)
+    status = core_replication_pad2d.replication_pad2d_backward(
+        &context, &grad if grad_output is not None else NULL, &shape if self is not None else NULL,
+        &pads if padding is not None else NULL, &grad_input, &executor)
     if status != SUCCESS:
         raise error_of(status)
     return finish_one_call(executor, 2, &grad_input, out, (grad_owner, shape_owner, out_owner))

@@ -7,18 +7,18 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    dtype_taken, length_between, none_zero_but_batch, not_null, operator_there, rank_3_or_4, read_pair, same_dtype,
-    same_format, same_rank, shape_is,
+    addressable, dtype_taken, length_between, none_zero_but_batch, not_null, operator_there, rank_3_or_4, read_pair, same_dtype,
+    same_format, same_rank, shape_is, slot_of,
 )
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
 from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, tuple_text
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, tensor_size, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE,
-    ARG_PADDING, ARG_SELF, ARG_STRIDE, ASCEND910B, AVG_POOL2D_BACKWARD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16,
+    ARG_PADDING, ARG_SELF, ARG_STRIDE, ASCEND910B, AVG_POOL2D_BACKWARD, DT_DOUBLE, DT_FLOAT,
     ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST, ONE_CALL, ROLE_READ, ROLE_SHAPE,
-    ROLE_WRITTEN, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
+    ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
 )
 
 cdef enum:
@@ -30,13 +30,6 @@ cdef enum:
     NARROWEST_TILE = 32             # columns: still much less work than to sum the rows of windows again for each row
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
     LEAST_BAND = 8                  # rows
-
-cdef extern from *:
-    """
-    #define ACLNN_BW_MOST_BYTES (INT64_C(1) << 48)
-    """
-    int64_t MOST_BYTES "ACLNN_BW_MOST_BYTES"    # no tensor is larger; so that no size planned from it overflows
-
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -322,12 +315,8 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
     cdef int64_t batch, planes, scratch, units
     cdef int rank = self.rank
-    cdef int slot, status
+    cdef int status
     cdef bint reduced
-    cdef char[TEXT] text
-    if tensor_size(grad_input) > MOST_BYTES // item:
-        return refuse(ERR_INVALID, "%s.shape = %s: has more bytes than a machine addresses",
-                      name(context, ARG_GRAD_INPUT), tuple_text(text, self.dims, rank))
     executor = new_executor(AVG_POOL2D_BACKWARD, sizeof(AvgPool2dPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
@@ -373,13 +362,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
                           plan.grad_input_strides[3] != 1)
     # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     units = planes * plan.bands * plan.tiles
-    if grad_output.dtype == DT_FLOAT:
-        slot = SLOT_F32
-    elif grad_output.dtype == DT_DOUBLE:
-        slot = SLOT_F64
-    else:
-        slot = SLOT_F16 if grad_output.dtype == DT_FLOAT16 else SLOT_BF16
-    kernel = context.kernels.avg_pool2d_backward[slot]
+    kernel = context.kernels.avg_pool2d_backward[slot_of(grad_output.dtype)]
     set_work(executor, context, kernel, units, traffic(grad_output, item) + traffic(grad_input, item), scratch)
     return SUCCESS
 
@@ -417,5 +400,6 @@ cdef int avg_pool2d_backward(
             or check_divisor(context, divisor_override)
             or check_cube_math_type(context, cube_math_type, grad_output.dtype)
             or check_shapes(context, grad_output, self, grad_input, &a, ceil_mode, pooled)
+            or addressable(context, ARG_GRAD_INPUT, grad_input)
             or plan_backward(context, grad_output, self, grad_input, &a, pooled, count_include_pad,
                              divisor_override[0] if divisor_override != NULL else 0, cube_math_type, executor))

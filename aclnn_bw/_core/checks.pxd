@@ -4,12 +4,22 @@ operator's rules read as one `or` chain in the order in which they speak."""
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.names cimport (
-    TEXT, dtype_name, element_text, format_name, name, product_name, tuple_text,
+    TEXT, dtype_name, element_text, format_name, name, of_shape, product_name, tuple_text,
 )
 from aclnn_bw._core.products cimport check_dtype, has_operator
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, tensors_overlap
-from aclnn_bw._core.types cimport ERR_INVALID, ERR_NULLPTR, SUCCESS, SWAPPED, Context, IntArray, Tensor
+from aclnn_bw._core.tensor cimport item_size, tensor_size, tensors_overlap
+from aclnn_bw._core.types cimport (
+    DT_BF16, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, ERR_INVALID, ERR_NULLPTR, FORMAT_FRACTAL_NZ,
+    FORMAT_FRACTAL_Z, FORMAT_FRACTAL_Z_3D, FORMAT_NC1HWC0, FORMAT_NC1HWC0_C04, FORMAT_NDC1HWC0, SLOT_BF16, SLOT_C128,
+    SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, SUCCESS, SWAPPED, Context, IntArray, Tensor,
+)
+
+cdef extern from *:
+    """
+    #define ACLNN_BW_MOST_BYTES (INT64_C(1) << 48)
+    """
+    int64_t MOST_BYTES "ACLNN_BW_MOST_BYTES"    # no tensor is larger
 
 
 cdef inline int not_null(const Context* context, int argument, const void* pointer) noexcept nogil:
@@ -101,19 +111,54 @@ cdef inline int none_zero_but_batch(const Context* context, int argument, const 
     cdef int64_t i
     for i in range(tensor.rank - 3, tensor.rank):
         if tensor.dims[i] == 0:
-            return refuse(ERR_INVALID, "%s.shape = %s: C, H and W must be > 0", name(context, argument),
-                          tuple_text(text, tensor.dims, tensor.rank))
+            return refuse(ERR_INVALID, "%s%s = %s: C, H and W must be > 0", name(context, argument),
+                          of_shape(context, argument), tuple_text(text, tensor.dims, tensor.rank))
     return SUCCESS
 
 
 cdef inline int apart(const Context* context, int argument, const Tensor* written, int reference,
                       const Tensor* read) noexcept nogil:
-    """The output shares no element with an input whose values are read. An unbound tensor is checked once it is
-    bound."""
+    """An output shares no element with an input whose values are read, nor with another output. An unbound tensor is
+    checked once it is bound."""
     if written.data == NULL or read.data == NULL:
         return SUCCESS
     if tensors_overlap(written, written.data + written.offset * item_size(written.dtype),
                        read, read.data + read.offset * item_size(read.dtype)):
-        return refuse(ERR_INVALID, "%s overlaps %s: an output must not share memory with an input that is read",
-                      name(context, argument), name(context, reference))
+        return refuse(ERR_INVALID, "%s overlaps %s: an output must not share memory with an input that is read or with "
+                      "another output", name(context, argument), name(context, reference))
     return SUCCESS
+
+
+cdef inline int addressable(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    """No tensor is larger than a machine addresses, so that no size planned from it overflows."""
+    cdef char[TEXT] text
+    if not 0 <= tensor_size(tensor) <= MOST_BYTES // item_size(tensor.dtype):
+        return refuse(ERR_INVALID, "%s%s = %s: has more bytes than a machine addresses", name(context, argument),
+                      of_shape(context, argument), tuple_text(text, tensor.dims, tensor.rank))
+    return SUCCESS
+
+
+cdef inline int private_format(int format) noexcept nogil:
+    """Whether it is one of the layouts that only the products use among themselves."""
+    return format in (FORMAT_NC1HWC0, FORMAT_FRACTAL_Z, FORMAT_NC1HWC0_C04, FORMAT_FRACTAL_NZ, FORMAT_NDC1HWC0,
+                      FORMAT_FRACTAL_Z_3D)
+
+
+cdef inline int format_is_plain(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    if private_format(tensor.format):
+        return refuse(ERR_INVALID, "%s.format = %s: must not be a private format", name(context, argument),
+                      format_name(tensor.format))
+    return SUCCESS
+
+
+cdef inline int slot_of(int dtype) noexcept nogil:
+    """The table index of a dtype that check_dtype has taken."""
+    if dtype == DT_FLOAT:
+        return SLOT_F32
+    if dtype == DT_DOUBLE:
+        return SLOT_F64
+    if dtype == DT_FLOAT16:
+        return SLOT_F16
+    if dtype == DT_BF16:
+        return SLOT_BF16
+    return SLOT_C64 if dtype == DT_COMPLEX64 else SLOT_C128

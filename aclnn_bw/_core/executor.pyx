@@ -15,7 +15,7 @@ from aclnn_bw._core.tensor cimport (
     check_alignment, check_bounds, check_injective, check_writable, item_size, tensor_meets,
 )
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ERR_INNER, ERR_INVALID, ERR_NULLPTR, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SUCCESS,
+    ALIGNMENT, ALL_GOOD, ERR_INNER, ERR_INVALID, ERR_NULLPTR, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SUCCESS,
     TWO_PHASE, Context, Executor, RangeFn, Run, Tensor,
 )
 
@@ -35,9 +35,17 @@ cdef extern from * nogil:
     {
         return __atomic_compare_exchange_n(word, expected, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
+    static void aclnn_bw_lower(int64_t *word, int64_t value)
+    {
+        int64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+        while ((seen < 0 || value < seen)
+               && !__atomic_compare_exchange_n(word, &seen, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            ;
+    }
     static uint64_t aclnn_bw_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
     """
     int exchange "aclnn_bw_exchange" (int32_t* word, int32_t value) noexcept
+    void lower "aclnn_bw_lower" (int64_t* word, int64_t value) noexcept      # to the least value >= 0
     bint replace "aclnn_bw_replace" (uint64_t* word, uint64_t* expected, uint64_t value) noexcept
     uint64_t load "aclnn_bw_load" (const uint64_t* word) noexcept
 
@@ -86,7 +94,8 @@ cdef int check_tensors(const Context* context, const Executor* executor) noexcep
         if status == SUCCESS and executor.roles[i] == ROLE_WRITTEN:
             status = check_injective(context, executor.arguments[i], &executor.tensor[i])
             for j in range(executor.tensors):
-                if status == SUCCESS and executor.roles[j] == ROLE_READ:
+                if status == SUCCESS and (executor.roles[j] == ROLE_READ
+                                          or (executor.roles[j] == ROLE_WRITTEN and j < i)):
                     status = apart(context, executor.arguments[i], &executor.tensor[i],
                                    executor.arguments[j], &executor.tensor[j])
     return status
@@ -99,6 +108,7 @@ cdef void set_work(Executor* executor, const Context* context, RangeFn kernel, i
     cdef int64_t threads = least(context.threads, units)
     threads = least(threads, most(LEAST_TEAM_LIMIT, 4 * context.cores))
     threads = most(1, least(threads, bytes // BYTES_PER_THREAD))
+    executor.face = context.face
     executor.kernel = kernel
     executor.units = units
     executor.threads = <int32_t>threads
@@ -193,6 +203,7 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
     if i != SUCCESS:
         return i
     run.executor = executor
+    run.bad = ALL_GOOD
     run.workspace = <char*>round_up(<int64_t><uintptr_t>workspace, ALIGNMENT)
     return SUCCESS
 
@@ -213,15 +224,21 @@ cdef void run_range(Run* run, int64_t index) noexcept nogil:
     cdef int64_t begin = index * share + least(index, extra)
     cdef int64_t end = begin + share + (index < extra)
     cdef floating_mode mode = enter_default_mode()
-    executor.kernel(executor.plan, run.data, run.workspace + index * executor.scratch, begin, end)
+    cdef int64_t bad = executor.kernel(executor.plan, run.data, run.workspace + index * executor.scratch, begin, end)
     leave_default_mode(mode)
+    if bad != ALL_GOOD:
+        lower(&run.bad, bad)
 
 
 cdef int finish(Run* run) noexcept nogil:
-    """After the last range: give the claim back."""
-    if run.executor.repeatable:
-        release(run.executor)
-    return SUCCESS
+    """After the last range: say what was bad, if anything was; give the claim back."""
+    cdef Executor* executor = run.executor
+    cdef int status = SUCCESS
+    if run.bad != ALL_GOOD:
+        status = executor.explain(executor.plan, executor.face, run.data, run.bad)
+    if executor.repeatable:
+        release(executor)
+    return status
 
 
 cdef int execute(Executor* executor, int op, char* workspace, int64_t size) noexcept nogil:

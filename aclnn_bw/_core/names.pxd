@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.types cimport (
-    ARG_CUBE_MATH_TYPE, ASCEND310P, ASCEND910, ASCEND910B, DT_BF16, ONE_CALL, Context, IntArray,
+    ARG_SELF, ARGUMENTS, ASCEND310P, ASCEND910, ASCEND910B, DT_BF16, MASK_HELPER, TWO_PHASE, Context, IntArray,
 )
 from aclnn_bw._core.status cimport wide
 
@@ -21,13 +21,22 @@ cdef inline const char* choose(bint condition, const char* yes, const char* no) 
 
 cdef inline const char* name(const Context* context, int argument) noexcept nogil:
     """The caller's own word for an argument; the order is that of `enum Argument`."""
-    cdef (const char*)[8] one_call = [
-        "grad_output", "self", "out", "kernel_size", "stride", "padding", "divisor_override", "cube_math_type"]
-    cdef (const char*)[8] two_phase = [
-        "gradOutput", "self", "gradInput", "kernelSize", "stride", "padding", "divisorOverride", "cubeMathType"]
-    if argument < 0 or argument > ARG_CUBE_MATH_TYPE:
+    cdef (const char*)[14] one_call = [
+        "grad_output", "self", "out", "kernel_size", "stride", "padding", "divisor_override", "cube_math_type", "mask",
+        "dilation", "output_size", "input_size", "scales", "out"]
+    cdef (const char*)[14] two_phase = [
+        "gradOutput", "self", "gradInput", "kernelSize", "stride", "padding", "divisorOverride", "cubeMathType",
+        "indices", "dilation", "outputSize", "inputSize", "scales", "out"]
+    if argument < 0 or argument >= ARGUMENTS:
         return "argument"
-    return one_call[argument] if context.face == ONE_CALL else two_phase[argument]
+    if context.face == MASK_HELPER and argument == ARG_SELF:
+        return "input_shape"
+    return two_phase[argument] if context.face == TWO_PHASE else one_call[argument]
+
+
+cdef inline const char* of_shape(const Context* context, int argument) noexcept nogil:
+    """What follows the name of a tensor whose shape is meant; nothing where the argument is the shape itself."""
+    return choose(context.face == MASK_HELPER and argument == ARG_SELF, "", ".shape")
 
 
 cdef inline const char* dtype_name(int dtype) noexcept nogil:

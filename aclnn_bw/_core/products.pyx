@@ -2,16 +2,26 @@
 from aclnn_bw._core.names cimport TEXT, choose, dtype_name, name, product_name, snprintf
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.types cimport (
-    ASCEND910B, AVG_POOL2D_BACKWARD, DT_BF16, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, ERR_INVALID, HOST, SUCCESS, Context,
+    ASCEND310P, ASCEND910, ASCEND910B, AVG_POOL2D_BACKWARD, DT_BF16, DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT,
+    DT_FLOAT16, ERR_INVALID, HOST, IM2COL_BACKWARD, MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD,
+    REPLICATION_PAD2D_BACKWARD, SUCCESS, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, Context,
 )
 
 
 cdef bint takes_dtype(int op, int product, int dtype) noexcept nogil:
-    if op == AVG_POOL2D_BACKWARD:
-        return (dtype in (DT_FLOAT, DT_FLOAT16)
-                or (dtype == DT_BF16 and product in (ASCEND910B, HOST))
-                or (dtype == DT_DOUBLE and product == HOST))
-    return False
+    if op == REPLICATION_PAD2D_BACKWARD:
+        return (dtype in (DT_FLOAT, DT_FLOAT16, DT_DOUBLE, DT_COMPLEX64, DT_COMPLEX128)
+                or (dtype == DT_BF16 and product in (ASCEND910B, HOST)))
+    if product == ASCEND310P:
+        if op == MAX_POOL2D_WITH_MASK:
+            return dtype == DT_FLOAT
+        if op != AVG_POOL2D_BACKWARD:
+            return False
+    if product == ASCEND910 and op == UPSAMPLE_NEAREST_EXACT1D_BACKWARD:
+        return False
+    return (dtype in (DT_FLOAT, DT_FLOAT16)
+            or (dtype == DT_BF16 and product in (ASCEND910B, HOST))
+            or (dtype == DT_DOUBLE and product == HOST))
 
 
 cdef bint has_operator(int op, int product) noexcept nogil:

@@ -65,11 +65,17 @@ cdef enum MaskLayout:
     LAYOUT_ARGMAX
 
 cdef enum Operator:
+    MAX_POOL2D_WITH_MASK_BACKWARD
+    MAX_POOL2D_WITH_MASK
+    UPSAMPLE_NEAREST_EXACT1D_BACKWARD
     AVG_POOL2D_BACKWARD
+    IM2COL_BACKWARD
+    REPLICATION_PAD2D_BACKWARD
 
 cdef enum Face:
     TWO_PHASE       # messages use the C call's argument names
     ONE_CALL        # messages use the one-call function's argument names
+    MASK_HELPER     # messages use the argument names of mask_shape and its kin
 
 # The arguments of all operators; names.pxd spells them for each face.
 cdef enum Argument:
@@ -81,6 +87,13 @@ cdef enum Argument:
     ARG_PADDING
     ARG_DIVISOR_OVERRIDE
     ARG_CUBE_MATH_TYPE
+    ARG_INDICES
+    ARG_DILATION
+    ARG_OUTPUT_SIZE
+    ARG_INPUT_SIZE
+    ARG_SCALES
+    ARG_OUT
+    ARGUMENTS
 
 cdef enum TensorFlag:
     WRITABLE = 1        # the owner allows writing
@@ -108,11 +121,15 @@ cdef struct IntArray:
 cdef enum Role:
     ROLE_READ       # an input whose values are read
     ROLE_SHAPE      # an input that gives its shape only: may be unbound, may overlap anything
-    ROLE_WRITTEN    # the output
+    ROLE_WRITTEN    # an output
 
 # Serial work on the units [begin, end) of a plan. `data` holds the first view element of each tensor, in argument
-# order; `scratch` is this range's own.
-ctypedef void (*RangeFn)(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil
+# order; `scratch` is this range's own. Returns ALL_GOOD, or the place of the first value that only a kernel can see to
+# be bad (the explain function of the executor says what a place is).
+ctypedef int64_t (*RangeFn)(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil
+
+cdef enum:
+    ALL_GOOD = -1
 
 # The storage types for which a kernel exists, as indices of a table row.
 cdef enum Slot:
@@ -120,10 +137,18 @@ cdef enum Slot:
     SLOT_F64
     SLOT_F16
     SLOT_BF16
+    REAL_SLOTS
+    SLOT_C64 = REAL_SLOTS
+    SLOT_C128
     SLOTS
 
 cdef struct KernelTable:
-    RangeFn[SLOTS] avg_pool2d_backward
+    RangeFn[REAL_SLOTS] max_pool2d_backward
+    RangeFn[REAL_SLOTS] max_pool2d
+    RangeFn[REAL_SLOTS] upsample_nearest_exact1d_backward
+    RangeFn[REAL_SLOTS] avg_pool2d_backward
+    RangeFn[REAL_SLOTS] im2col_backward
+    RangeFn[SLOTS] replication_pad2d_backward
 
 cdef struct Context:
     const KernelTable* kernels
@@ -133,8 +158,12 @@ cdef struct Context:
     int32_t threads     # asked for by the caller
     int32_t cores       # available to the process
 
+# Turns the smallest place that a range has returned into a refusal: (plan, face, data, place).
+ctypedef int (*ExplainFn)(const void* plan, int face, char** data, int64_t place) noexcept nogil
+
 cdef struct Executor:
     int32_t op
+    int32_t face
     int32_t tensors
     int32_t threads
     int32_t repeatable
@@ -148,6 +177,7 @@ cdef struct Executor:
     int64_t scratch             # bytes of workspace for each range
     int64_t workspace_size
     RangeFn kernel
+    ExplainFn explain           # NULL where no value can be bad
     void* plan                  # lies behind this struct, in the same allocation
 
 # One accepted run: the addresses that phase 2 works on, frozen, so that an executor may be re-pointed while runs are
@@ -156,3 +186,4 @@ cdef struct Run:
     Executor* executor
     (char*)[MAX_TENSORS] data
     char* workspace             # aligned
+    int64_t bad                 # atomic: the smallest place that a range has returned, or ALL_GOOD

@@ -29,7 +29,7 @@ from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.avg_pool2d cimport (
     DOUBLE, FILL, FLAT, ROUND_F16, ROUND_HF32, ROUND_NONE, STREAMED, AvgPool2dPlan, Axis, window_length,
 )
-from aclnn_bw._core.types cimport SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
     add_row, bfloat, cell, double_row, element, fill_row, half, load_row, narrow_row, pair_row, real, round_to_half_row,
     round_to_hf32_row, store_row, sum_shifted, zero_row,
@@ -522,7 +522,7 @@ cdef void spread_rows(const AvgPool2dPlan* plan, element* grad_input__hw, char* 
                 store_row(to, along, made, width)
 
 
-cdef void backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                    const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
     cdef const element* grad_output__nchw = <const element*>data[0]
@@ -576,22 +576,23 @@ cdef void backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_
                     c = 0
                     grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]
                     grad_input__hw += plan.grad_input_strides[0] - plan.channels * plan.grad_input_strides[1]
+    return ALL_GOOD
 
 
-cdef void backward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
+cdef int64_t backward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
 
 
-cdef void backward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const double*>NULL, <const double*>NULL)
+cdef int64_t backward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const double*>NULL, <const double*>NULL)
 
 
-cdef void backward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
+cdef int64_t backward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
 
 
-cdef void backward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const bfloat*>NULL)
+cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const bfloat*>NULL)
 
 
 cdef void avg_pool2d_kernels(KernelTable* table) noexcept nogil:

@@ -1,0 +1,58 @@
+"""The plan of Im2colBackward, shared by its checks and its kernel."""
+from libc.stdint cimport int32_t, int64_t
+
+from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
+
+cdef enum:
+    MOST_PHASES = 16    # column phases that a GATHER row is made of; more are scattered
+    MOST_TAPS = 64      # kernel rows whose pointers a GATHER row holds at once
+
+cdef enum Algorithm:
+    SCATTER     # any geometry and any strides: each row of windows is added where it lies in a row of sums
+    GATHER      # all terms of a position are added in a register, one column phase at a time
+    INTERLEAVE  # kernel == stride along w: every position has one term at most
+
+# One axis. Position i holds the term of kernel position k in window o exactly if i == o*stride - pad + k*dilation.
+# `taps` counts the kernel positions that can reach the image, from the first such on; `pad` is counted from that one.
+# It may be near 2**63, and i + pad beyond: add them unsigned.
+cdef struct Axis:
+    int64_t size            # positions in out
+    int64_t windows         # Lh or Lw
+    int64_t taps
+    int64_t stride
+    int64_t dilation
+    int64_t pad
+
+# The columns of one phase, positions w = first, first + stride, ... of out: kernel positions kw + t*kw_step, whose
+# terms for the i-th position lie in window i + window - t*window_step.
+cdef struct Phase:
+    int64_t kw
+    int64_t taps
+    int64_t window
+
+cdef struct Im2colPlan:
+    Axis h
+    Axis w
+    int64_t channels
+    int64_t kernel_rows             # kH*kW: columns of a channel
+    int64_t kernel_width            # kW
+    int64_t first_column            # of the first taps
+    int64_t[3] grad_output_strides  # elements: n, c*kH*kW, l
+    int64_t[4] out_strides
+    int32_t out_dtype
+    bint converts                   # out's dtype is not gradOutput's
+    bint packs                      # GATHER and INTERLEAVE read dense columns; others are made so, a unit at a time
+    int64_t column                  # elements between the columns that these read
+    int32_t algorithm
+    int64_t band                    # rows of out in a unit of work
+    int64_t bands
+    int64_t kw_step                 # GATHER: the same for all phases
+    int64_t window_step
+    Phase[MOST_PHASES] phases
+    int64_t phase_pitch             # elements between the phases' sums in the scratch
+    int64_t at_sums                 # byte offset in a range's scratch; the packed columns lie before them
+
+cdef extern int im2col_backward "aclnn_bw_im2col_backward" (
+    const Context* context, const Tensor* grad_output, const IntArray* input_size, const IntArray* kernel_size,
+    const IntArray* dilation, const IntArray* padding, const IntArray* stride, const Tensor* out,
+    Executor** executor) noexcept nogil

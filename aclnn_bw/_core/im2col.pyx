@@ -1,0 +1,324 @@
+"""Im2colBackward: what it refuses, and what it plans.
+
+The rules follow the CANN operator (aclnnIm2colBackward) and PyTorch's col2im; the checks run in one fixed order, and
+the first that fails speaks.
+"""
+from libc.stdint cimport int64_t, uint64_t
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up
+from aclnn_bw._core.checks cimport (
+    addressable, dtype_taken, format_is_plain, length_between, not_null, operator_there, read_pair, shape_is, slot_of,
+)
+from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
+from aclnn_bw._core.names cimport TEXT, choose, element_text, name, tuple_text
+from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.types cimport (
+    ALIGNMENT, ARG_DILATION, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING, ARG_STRIDE,
+    DT_DOUBLE, ERR_CREATE_EXECUTOR, ERR_INVALID, IM2COL_BACKWARD, ONE_CALL, ROLE_READ, ROLE_WRITTEN, SUCCESS, Context,
+    Executor, IntArray, RangeFn, Tensor,
+)
+
+cdef extern from * nogil:
+    """
+    /* (size + 2*pad - dilation*(kernel-1) - 1) / stride + 1, at most INT64_MAX; 0 where no window fits. No term of it
+     * needs more than 127 bits. */
+    static int64_t aclnn_bw_count_windows(int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride)
+    {
+        __int128 room = (__int128)size - 1 + 2 * (__int128)pad - (__int128)dilation * (kernel - 1);
+        if (room < 0)
+            return 0;
+        room = room / stride + 1;
+        return room > INT64_MAX ? INT64_MAX : (int64_t)room;
+    }
+    """
+    int64_t count_wide_windows "aclnn_bw_count_windows" (
+        int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride) noexcept
+
+cdef enum:
+    SMALL = 0x7fffffff              # products of two such numbers, and their sums, stay below 2**63
+    BAND_BYTES = 131072             # gradOutput that a unit reads: with the next unit's, well within an L2 cache
+    PACK_BYTES = 262144             # columns made dense for a unit, if a unit of one row does not need more
+    MOST_PACK_BYTES = 1048576
+    UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
+
+# What the caller asked for, read into plain numbers.
+cdef struct Attributes:
+    int64_t[2] size
+    int64_t[2] kernel
+    int64_t[2] dilation
+    int64_t[2] pad
+    int64_t[2] stride
+
+
+cdef int check_ranks(const Context* context, const Tensor* grad_output, const Tensor* out) noexcept nogil:
+    if grad_output.rank != 2 and grad_output.rank != 3:
+        return refuse(ERR_INVALID, "%s.rank = %d: must be 2 (C*kH*kW, L) or 3 (N, C*kH*kW, L)",
+                      name(context, ARG_GRAD_OUTPUT), grad_output.rank)
+    if out.rank != grad_output.rank + 1:
+        return refuse(ERR_INVALID, "%s.rank = %d: must be %s where %s.rank = %d", name(context, ARG_OUT), out.rank,
+                      choose(grad_output.rank == 2, "3 (C, H, W)", "4 (N, C, H, W)"), name(context, ARG_GRAD_OUTPUT),
+                      grad_output.rank)
+    return SUCCESS
+
+
+cdef inline int has_length(const Context* context, int argument, const IntArray* array) noexcept nogil:
+    """The C call takes exactly two values; the one-call function takes one for both axes, too."""
+    return length_between(context, argument, array, 1 if context.face == ONE_CALL else 2, 2)
+
+
+cdef int64_t count_windows(int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride) noexcept nogil:
+    """Lh or Lw; 0 where no window fits."""
+    cdef int64_t room
+    if size > SMALL or kernel > SMALL or dilation > SMALL or pad > SMALL:
+        return count_wide_windows(size, kernel, dilation, pad, stride)
+    room = size - 1 + 2 * pad - dilation * (kernel - 1)
+    if room < 0:
+        return 0
+    return room + 1 if stride == 1 else quotient(room, stride) + 1
+
+
+cdef int check_shapes(const Context* context, const Tensor* grad_output, const IntArray* input_size,
+                      const IntArray* kernel_size, const Tensor* out, const Attributes* a,
+                      int64_t* windows) noexcept nogil:
+    cdef char[TEXT] text
+    cdef char[TEXT] first
+    cdef char[TEXT] second
+    cdef int64_t[4] expected
+    cdef int64_t positions = 0
+    cdef int64_t length = 0
+    cdef int64_t i, rows
+    cdef int rank = out.rank
+    cdef bint beyond
+    for i in range(2):
+        if a.size[i] != out.dims[rank - 2 + i]:
+            return refuse(ERR_INVALID, "%s = %lld: must equal %s of %s.shape = %s",
+                          element_text(first, context, ARG_INPUT_SIZE, input_size, i), <wide>a.size[i],
+                          choose(i == 0, "H", "W"), name(context, ARG_OUT), tuple_text(text, out.dims, rank))
+    rows = grad_output.dims[rank - 3]
+    if rows == 0 or grad_output.dims[rank - 2] == 0:
+        return refuse(ERR_INVALID, "%s.shape = %s: C*kH*kW and L must be > 0", name(context, ARG_GRAD_OUTPUT),
+                      tuple_text(text, grad_output.dims, rank - 1))
+    beyond = mul_overflows(a.kernel[0], a.kernel[1], &positions)
+    # Of a right call C is what makes the product; a division is needed for a message alone.
+    if beyond or mul_overflows(positions, out.dims[rank - 3], &length) or length != rows:
+        if beyond or rows % positions != 0:
+            return refuse(ERR_INVALID, "%s.shape = %s: C*kH*kW = %lld must be divisible by %s * %s = %lld * %lld",
+                          name(context, ARG_GRAD_OUTPUT), tuple_text(text, grad_output.dims, rank - 1), <wide>rows,
+                          element_text(first, context, ARG_KERNEL_SIZE, kernel_size, 0),
+                          element_text(second, context, ARG_KERNEL_SIZE, kernel_size, 1), <wide>a.kernel[0],
+                          <wide>a.kernel[1])
+    for i in range(2):
+        windows[i] = count_windows(a.size[i], a.kernel[i], a.dilation[i], a.pad[i], a.stride[i])
+        if windows[i] == 0:
+            return refuse(ERR_INVALID, "%s = %lld: is too small for %s = %lld, %s = %lld and %s = %lld, no window fits",
+                          element_text(first, context, ARG_INPUT_SIZE, input_size, i), <wide>a.size[i],
+                          name(context, ARG_KERNEL_SIZE), <wide>a.kernel[i], name(context, ARG_DILATION),
+                          <wide>a.dilation[i], name(context, ARG_PADDING), <wide>a.pad[i])
+    if mul_overflows(windows[0], windows[1], &length) or length != grad_output.dims[rank - 2]:
+        return refuse(ERR_INVALID, "%s.shape = %s: L must be Lh*Lw = %lld * %lld, the windows that %s, %s, %s, %s and "
+                      "%s give", name(context, ARG_GRAD_OUTPUT), tuple_text(text, grad_output.dims, rank - 1),
+                      <wide>windows[0], <wide>windows[1], name(context, ARG_INPUT_SIZE), name(context, ARG_KERNEL_SIZE),
+                      name(context, ARG_DILATION), name(context, ARG_PADDING), name(context, ARG_STRIDE))
+    expected[0] = grad_output.dims[0]
+    expected[rank - 3] = out.dims[rank - 3]
+    if mul_overflows(positions, out.dims[rank - 3], &length) or length != rows:
+        expected[rank - 3] = rows // positions
+    expected[rank - 2] = a.size[0]
+    expected[rank - 1] = a.size[1]
+    return shape_is(context, ARG_OUT, out, expected, "the shape of the image")
+
+
+cdef Axis make_axis(int64_t size, int64_t windows, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride,
+                    int64_t* first) noexcept nogil:
+    """Leave out the kernel positions that no window brings into the image: those before `first`, and those past it
+    that are not among `taps`."""
+    cdef Axis axis
+    cdef int64_t reach = 0
+    cdef uint64_t last = <uint64_t>pad + <uint64_t>(size - 1)       # k*dilation, at most
+    axis.size = size
+    axis.windows = windows
+    axis.stride = stride if windows > 1 else 1
+    axis.dilation = dilation if kernel > 1 else 1
+    axis.taps = kernel
+    axis.pad = pad
+    first[0] = 0
+    if mul_overflows(kernel - 1, axis.dilation, &reach) or <uint64_t>reach > last:
+        axis.taps = <int64_t>(last // <uint64_t>axis.dilation) + 1
+    # The last window begins at (windows-1)*stride - pad: before 0 if what is left of pad is positive.
+    if not mul_overflows(windows - 1, axis.stride, &reach) and reach < pad:
+        # Rounded down: one too many costs nothing, and pad stays >= 0.
+        first[0] = quotient(pad - reach, axis.dilation)
+        if first[0] >= axis.taps:
+            first[0] = axis.taps = axis.pad = 0
+            return axis
+        axis.taps -= first[0]
+        axis.pad -= first[0] * axis.dilation
+    return axis
+
+
+cdef int64_t gcd(int64_t a, int64_t b) noexcept nogil:
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+cdef bint is_small(const Axis* axis) noexcept nogil:
+    """Whether the plain arithmetic of the fast algorithms cannot overflow; all sizes are below 2**48."""
+    return axis.stride <= SMALL and axis.dilation <= SMALL and 0 <= axis.pad <= SMALL and axis.taps > 0
+
+
+cdef void find_phases(Im2colPlan* plan) noexcept nogil:
+    cdef const Axis* w = &plan.w
+    cdef int64_t common = gcd(w.dilation, w.stride)
+    cdef int64_t j, kw
+    cdef Phase* phase
+    plan.kw_step = w.stride // common
+    plan.window_step = w.dilation // common
+    for j in range(w.stride):
+        phase = &plan.phases[j]
+        phase.taps = 0
+        for kw in range(least(plan.kw_step, w.taps)):
+            if (j + w.pad - kw * w.dilation) % w.stride == 0:
+                phase.kw = kw
+                phase.taps = ceil_div(w.taps - kw, plan.kw_step)
+                phase.window = (j + w.pad - kw * w.dilation) // w.stride
+                break
+
+
+cdef int64_t packed_columns(Im2colPlan* plan, int64_t item) noexcept nogil:
+    """Bytes of the windows that a band of rows of a plane needs; sets plan.column."""
+    cdef Axis* h = &plan.h
+    cdef int64_t rows = quotient(plan.band - 1 + (h.taps - 1) * h.dilation, h.stride) + 1
+    plan.column = least(rows, h.windows) * plan.w.windows
+    return ((h.taps - 1) * plan.kernel_width + plan.w.taps) * plan.column * item
+
+
+cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item) noexcept nogil:
+    """Choose the algorithm and the band; returns the bytes of scratch.
+
+    None of it changes a bit of the result: every algorithm adds the same terms in the same order.
+    """
+    cdef Axis* h = &plan.h
+    cdef Axis* w = &plan.w
+    cdef int64_t bytes_read, wanted, packed
+    plan.algorithm = SCATTER
+    plan.phase_pitch = w.size
+    plan.column = plan.grad_output_strides[1]
+    if is_small(h) and is_small(w):
+        if (w.stride == w.taps and w.stride == plan.kernel_width and w.dilation == 1 and w.pad == 0 and w.stride > 1
+                and (h.taps - 1) * h.dilation < h.stride and plan.out_strides[3] == 1 and not plan.converts):
+            plan.algorithm = INTERLEAVE
+        elif h.taps <= MOST_TAPS and w.stride <= MOST_PHASES:
+            plan.algorithm = GATHER
+            if w.stride == 1:
+                # One phase: no division on the way of a tiny call.
+                plan.kw_step = 1
+                plan.window_step = w.dilation
+                plan.phases[0].kw = 0
+                plan.phases[0].taps = w.taps
+                plan.phases[0].window = w.pad
+            else:
+                find_phases(plan)
+                plan.phase_pitch = ceil_div(w.size, w.stride) + 16
+    plan.band = h.size
+    bytes_read = plan.kernel_rows * h.windows * w.windows * item
+    if bytes_read > BAND_BYTES:
+        plan.band = most(1, BAND_BYTES // ceil_div(bytes_read, h.size))
+    wanted = ceil_div(UNITS_PER_THREAD * threads, planes) if planes < UNITS_PER_THREAD * threads else 1
+    if threads > 1 and wanted > 1:
+        plan.band = least(plan.band, ceil_div(h.size, wanted))
+    if plan.grad_output_strides[2] != 1 and plan.algorithm != SCATTER:
+        packed = packed_columns(plan, item)
+        while packed > PACK_BYTES and plan.band > 1:
+            plan.band = ceil_div(plan.band, 2)
+            packed = packed_columns(plan, item)
+        plan.packs = packed <= MOST_PACK_BYTES
+        if plan.packs:
+            # A line before and behind: a vector that is cut off at a column's end is read whole.
+            plan.at_sums = round_up(packed, ALIGNMENT) + 2 * ALIGNMENT
+        else:
+            plan.algorithm = SCATTER
+    plan.bands = ceil_div(h.size, plan.band)
+    return plan.at_sums + (plan.phase_pitch * (w.stride if plan.algorithm == GATHER else 1) + w.size) * real
+
+
+cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* out, const Attributes* a,
+                       const int64_t* windows, Executor** result) noexcept nogil:
+    cdef Executor* executor
+    cdef Im2colPlan* plan
+    cdef RangeFn kernel
+    cdef int64_t item = item_size(grad_output.dtype)
+    cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
+    cdef int64_t planes, scratch
+    cdef int64_t first_h = 0
+    cdef int64_t first_w = 0
+    cdef int rank = out.rank
+    cdef int status
+    executor = new_executor(IM2COL_BACKWARD, sizeof(Im2colPlan))
+    if executor == NULL:
+        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
+    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
+    add_tensor(executor, ARG_OUT, ROLE_WRITTEN, out)
+    status = check_tensors(context, executor)
+    if status != SUCCESS:
+        delete_executor(executor)
+        return status
+    result[0] = executor
+    plan = <Im2colPlan*>executor.plan
+    plan.channels = out.dims[rank - 3]
+    planes = (out.dims[0] if rank == 4 else 1) * plan.channels
+    if planes == 0:
+        # The sizes of an empty tensor may be anything, so no geometry is made of them.
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    plain_strides(grad_output, &plan.grad_output_strides[4 - rank])
+    plain_strides(out, &plan.out_strides[4 - rank])
+    plan.out_dtype = out.dtype
+    plan.converts = out.dtype != grad_output.dtype
+    plan.kernel_rows = a.kernel[0] * a.kernel[1]
+    plan.kernel_width = a.kernel[1]
+    plan.h = make_axis(a.size[0], windows[0], a.kernel[0], a.dilation[0], a.pad[0], a.stride[0], &first_h)
+    plan.w = make_axis(a.size[1], windows[1], a.kernel[1], a.dilation[1], a.pad[1], a.stride[1], &first_w)
+    plan.first_column = first_h * plan.kernel_width + first_w
+    scratch = divide_work(plan, planes, context.threads, real, item)
+    kernel = context.kernels.im2col_backward[slot_of(grad_output.dtype)]
+    set_work(executor, context, kernel, planes * plan.bands,
+             traffic(grad_output, item) + traffic(out, item_size(out.dtype)), scratch)
+    return SUCCESS
+
+
+cdef int im2col_backward(
+        const Context* context, const Tensor* grad_output, const IntArray* input_size, const IntArray* kernel_size,
+        const IntArray* dilation, const IntArray* padding, const IntArray* stride, const Tensor* out,
+        Executor** executor) noexcept nogil:
+    """Phase 1. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+    cdef Attributes a
+    cdef int64_t[2] windows
+    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
+            or not_null(context, ARG_INPUT_SIZE, input_size)
+            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
+            or not_null(context, ARG_DILATION, dilation)
+            or not_null(context, ARG_PADDING, padding)
+            or not_null(context, ARG_STRIDE, stride)
+            or not_null(context, ARG_OUT, out)
+            or operator_there(context, IM2COL_BACKWARD)
+            or dtype_taken(context, IM2COL_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
+            or dtype_taken(context, IM2COL_BACKWARD, ARG_OUT, out)
+            or check_ranks(context, grad_output, out)
+            or format_is_plain(context, ARG_GRAD_OUTPUT, grad_output)
+            or format_is_plain(context, ARG_OUT, out)
+            or has_length(context, ARG_INPUT_SIZE, input_size)
+            or has_length(context, ARG_KERNEL_SIZE, kernel_size)
+            or has_length(context, ARG_DILATION, dilation)
+            or has_length(context, ARG_PADDING, padding)
+            or has_length(context, ARG_STRIDE, stride)
+            or read_pair(context, ARG_INPUT_SIZE, input_size, 1, a.size)
+            or read_pair(context, ARG_KERNEL_SIZE, kernel_size, 1, a.kernel)
+            or read_pair(context, ARG_DILATION, dilation, 1, a.dilation)
+            or read_pair(context, ARG_PADDING, padding, 0, a.pad)
+            or read_pair(context, ARG_STRIDE, stride, 1, a.stride)
+            or check_shapes(context, grad_output, input_size, kernel_size, out, &a, windows)
+            or addressable(context, ARG_GRAD_OUTPUT, grad_output)
+            or addressable(context, ARG_OUT, out)
+            or plan_backward(context, grad_output, out, &a, windows, executor))

@@ -1,0 +1,88 @@
+"""The plan of MaxPool2dWithMaskBackward and of its forward, MaxPool2dWithMask, shared by checks and kernel.
+
+The mask. With K = kH*kW, P = Ho*Wo, B = ceil(P/16) and groups = ceil(C/16), the layout "bitmask" is an array of
+little-endian uint16 words [N, groups, K, (B+1)*16] from the container's first byte: bit j of word (n, group, k, p) says
+that channel 16*group + j has the maximum of output position p at kernel position k. The layout "argmax" is an int32
+array [N, C, Ho, Wo] of ih*W + iw. Readers ignore all else in the container, writers zero it.
+"""
+from libc.stdint cimport int32_t, int64_t
+
+from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
+
+cdef enum:
+    LANES = 16      # channels in a mask word; also the words to which a row of the mask is rounded up
+
+cdef enum MaxPoolAlgorithm:
+    GATHER      # each element of gradInput asks the windows that hold it
+    SCATTER     # each window adds to its maximum: for kernels of many positions, and few windows to a row
+    PHASES      # forward: a row of the image split by its columns' phases, windows side by side in a vector
+    SCAN        # forward: one window after the other
+
+# One axis: position i lies in window o if and only if 0 <= i + pad - o*stride < kernel. With i + pad = q*stride + r,
+# that is the windows q-m+1 .. q at kernel positions r + t*stride, t = 0 .. m-1.
+cdef struct PoolAxis:
+    int64_t size
+    int64_t out
+    int64_t kernel
+    int64_t stride
+    int64_t pad
+    int64_t terms           # the largest m
+    int64_t first           # q of position 0
+    int64_t count           # values of q up to that of the last position
+
+cdef struct MaxPool2dPlan:
+    PoolAxis h
+    PoolAxis w
+    int64_t channels
+    int64_t[4] pooled_strides       # of gradOutput or out, in elements: n, c, h, w
+    int64_t[4] image_strides        # of gradInput or self
+    int64_t lanes           # channels of a unit: LANES where they share words, else 1
+    int64_t groups          # ceil(channels / lanes)
+    int64_t band            # rows of a unit: of gradInput in the backward, of windows in the forward
+    int64_t bands
+    int64_t units           # batch * groups * bands
+    int64_t kernel_size     # K
+    int64_t pitch           # words in a row of the mask, (B+1)*16
+    int64_t mask_end        # bytes of the container that the layout uses
+    int64_t mask_bytes      # bytes of the container
+    bint argmax
+    bint reduced            # Ascend910, float32: values are rounded to float16, and so are sums
+    int32_t algorithm
+    int64_t team            # GATHER: channels that are summed at a time
+    int32_t known           # GATHER: the number of a geometry of columns that has code of its own
+    int64_t sweep           # SCATTER: channels whose sums fit the scratch at a time
+    # Byte offsets in a range's scratch.
+    int64_t at_terms
+    int64_t at_rows
+    int64_t at_sums
+    int64_t at_cells
+    int64_t at_phase
+    int64_t at_columns
+    int64_t row_pitch       # elements between rows, in the forward phases of rows, in the scratch
+    int64_t sum_pitch       # elements between the sums of two channels, in the forward of a row of maxima
+    int64_t chunk           # GATHER: rows of sums that the scratch holds
+    int64_t ring            # PHASES: rows of the image that are kept
+    bint coded              # forward: the mask is made from codes of the maxima's positions
+    int64_t at_best
+    int64_t at_labels
+    int64_t at_codes
+
+# Sizes that follow from the attributes; of `self` they need dims and rank.
+cdef struct MaxPool2dShapes:
+    int64_t[4] out                  # N, C, Ho, Wo, or C, Ho, Wo
+    int64_t[4] indices              # N, C, kH*kW, bytes, or without N
+    int64_t[2] kernel
+    int64_t[2] stride
+    int64_t[2] pad
+
+cdef extern int max_pool2d_with_mask_backward "aclnn_bw_max_pool2d_with_mask_backward" (
+    const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* indices,
+    const IntArray* kernel_size, const IntArray* stride, const IntArray* padding, const IntArray* dilation,
+    bint ceil_mode, const Tensor* grad_input, Executor** executor) noexcept nogil
+cdef extern int max_pool2d_with_mask "aclnn_bw_max_pool2d_with_mask" (
+    const Context* context, const Tensor* self, const IntArray* kernel_size, const IntArray* stride,
+    const IntArray* padding, const IntArray* dilation, bint ceil_mode, const Tensor* out, const Tensor* indices,
+    Executor** executor) noexcept nogil
+cdef extern int max_pool2d_shapes "aclnn_bw_max_pool2d_shapes" (
+    const Context* context, const Tensor* self, const IntArray* kernel_size, const IntArray* stride,
+    const IntArray* padding, const IntArray* dilation, bint ceil_mode, MaxPool2dShapes* shapes) noexcept nogil

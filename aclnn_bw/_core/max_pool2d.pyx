@@ -1,0 +1,469 @@
+"""MaxPool2dWithMaskBackward and its forward, MaxPool2dWithMask: what they refuse, and what they plan.
+
+The rules follow the CANN operators (aclnnMaxPool2dWithMaskBackward, aclnnMaxPool2dWithMask) and PyTorch's max_pool2d;
+the checks run in one fixed order, and the first that fails speaks.
+"""
+from libc.stdint cimport INT64_MIN, int32_t, int64_t
+from libc.string cimport memcpy
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, pooled_size, quotient, round_up
+from aclnn_bw._core.checks cimport (
+    addressable, dtype_taken, format_is_plain, length_between, none_zero_but_batch, not_null, operator_there,
+    rank_3_or_4, read_pair, same_dtype, same_format, same_rank, shape_is, slot_of,
+)
+from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
+from aclnn_bw._core.names cimport TEXT, choose, dtype_name, element_text, format_name, name, of_shape, tuple_text
+from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.types cimport (
+    ALIGNMENT, ARG_DILATION, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_INDICES, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING,
+    ARG_SELF, ARG_STRIDE, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT8, ERR_CREATE_EXECUTOR, ERR_INVALID, FORMAT_NCHW,
+    FORMAT_NCL, FORMAT_ND, LAYOUT_ARGMAX, MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, ROLE_READ, ROLE_SHAPE,
+    ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, Tensor,
+)
+
+cdef extern from "max_pool2d.h" nogil:
+    int known_columns "aclnn_bw_known_columns" (int64_t k, int64_t s, int64_t p) noexcept
+    int TEAM "ACLNN_BW_TEAM"
+
+cdef enum:
+    INDEX_LIMIT = 2147483647        # positions of a plane that an argmax mask counts
+    BAND_BYTES = 16384              # of scratch for the rows of a band: half an L1 cache
+    WORD_BYTES = 262144             # of mask words that the channels of a group read in turn: a quarter of an L2 cache
+    SCRATCH_BYTES = 1048576
+    UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
+    LEAST_BAND = 8                  # rows
+    GATHER_TERMS = 64               # kernels of more positions scatter
+    RING_BYTES = 262144             # rows of the image that the forward keeps
+    CODED_KERNEL = 64               # kernels of more positions set the bits of their mask one by one
+    MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
+    LEAST_WINDOWS = 4
+    TERM_BYTES = 32                 # of the kernels' struct for a kernel position
+
+
+cdef int check_format(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    if tensor.format in (FORMAT_NCHW, FORMAT_NCL, FORMAT_ND):
+        return SUCCESS
+    return refuse(ERR_INVALID, "%s.format = %s: must be ACL_FORMAT_NCHW, ACL_FORMAT_NCL or ACL_FORMAT_ND",
+                  name(context, argument), format_name(tensor.format))
+
+
+cdef int check_mask_dtype(const Context* context, const Tensor* indices) noexcept nogil:
+    if indices.dtype == DT_INT8:
+        return SUCCESS
+    return refuse(ERR_INVALID, "%s.dtype = %s: must be ACL_INT8", name(context, ARG_INDICES),
+                  dtype_name(indices.dtype))
+
+
+cdef int check_lengths(const Context* context, const IntArray* kernel, const IntArray* stride, const IntArray* padding,
+                       const IntArray* dilation) noexcept nogil:
+    return (length_between(context, ARG_KERNEL_SIZE, kernel, 1, 2)
+            or length_between(context, ARG_STRIDE, stride, 0, 2)
+            or length_between(context, ARG_PADDING, padding, 1, 2)
+            or length_between(context, ARG_DILATION, dilation, 1, 2))
+
+
+cdef int check_values(const Context* context, const IntArray* kernel, const IntArray* stride, const IntArray* padding,
+                      const IntArray* dilation, MaxPool2dShapes* shapes) noexcept nogil:
+    cdef char[TEXT] seen
+    cdef char[TEXT] rule
+    cdef int64_t[2] steps
+    cdef int64_t i
+    cdef int status = (read_pair(context, ARG_KERNEL_SIZE, kernel, 1, shapes.kernel)
+                       or read_pair(context, ARG_STRIDE, kernel if stride.size == 0 else stride, 1, shapes.stride)
+                       or read_pair(context, ARG_PADDING, padding, 0, shapes.pad)
+                       or read_pair(context, ARG_DILATION, dilation, INT64_MIN, steps))
+    if status != SUCCESS:
+        return status
+    for i in range(2):
+        if shapes.pad[i] > shapes.kernel[i] // 2:
+            return refuse(ERR_INVALID, "%s = %lld: must be <= %s / 2 = %lld",
+                          element_text(seen, context, ARG_PADDING, padding, i), <wide>shapes.pad[i],
+                          element_text(rule, context, ARG_KERNEL_SIZE, kernel, i), <wide>(shapes.kernel[i] // 2))
+    for i in range(2):
+        if steps[i] != 1:
+            return refuse(ERR_INVALID, "%s = %lld: must be 1", element_text(seen, context, ARG_DILATION, dilation, i),
+                          <wide>steps[i])
+    return SUCCESS
+
+
+cdef int find_shapes(const Context* context, const Tensor* self, bint ceil_mode,
+                     MaxPool2dShapes* shapes) noexcept nogil:
+    """The shapes of the output and of the mask; their numbers of elements may still be beyond any memory."""
+    cdef char[TEXT] text
+    cdef int64_t i, positions = 0, bytes = 0, kernel_size = 0
+    cdef int rank = self.rank
+    cdef int status = none_zero_but_batch(context, ARG_SELF, self)
+    if status != SUCCESS:
+        return status
+    for i in range(rank - 2):
+        shapes.out[i] = self.dims[i]
+        shapes.indices[i] = self.dims[i]
+    for i in range(2):
+        # 2*pad <= kernel has been checked: pooled_size does not overflow.
+        shapes.out[rank - 2 + i] = pooled_size(self.dims[rank - 2 + i], shapes.kernel[i], shapes.stride[i],
+                                               shapes.pad[i], ceil_mode)
+        if shapes.out[rank - 2 + i] < 1:
+            return refuse(ERR_INVALID, "%s%s = %s: is too small along %s for %s = %lld, no window fits",
+                          name(context, ARG_SELF), of_shape(context, ARG_SELF), tuple_text(text, self.dims, rank),
+                          choose(i == 0, "H", "W"), name(context, ARG_KERNEL_SIZE), <wide>shapes.kernel[i])
+    if mul_overflows(shapes.kernel[0], shapes.kernel[1], &kernel_size):
+        return refuse(ERR_INVALID, "%s = %s: has more positions than a 64-bit integer counts",
+                      name(context, ARG_KERNEL_SIZE), tuple_text(text, shapes.kernel, 2))
+    if (mul_overflows(shapes.out[rank - 2], shapes.out[rank - 1], &positions)
+            or mul_overflows(ceil_div(positions, LANES) + 1, 2 * LANES, &bytes)):
+        return refuse(ERR_INVALID, "%s%s = %s: has more windows than a 64-bit integer counts",
+                      name(context, ARG_SELF), of_shape(context, ARG_SELF), tuple_text(text, self.dims, rank))
+    shapes.indices[rank - 2] = kernel_size
+    shapes.indices[rank - 1] = bytes
+    return SUCCESS
+
+
+cdef int check_mask(const Context* context, const Tensor* self, const Tensor* indices,
+                    const MaxPool2dShapes* shapes) noexcept nogil:
+    """The container's shape and layout, and that an argmax index can count the plane."""
+    cdef char[TEXT] text
+    cdef int64_t plane = 0
+    cdef int64_t i, step = 1
+    cdef bint dense = True
+    cdef bint empty = False
+    cdef int status = shape_is(context, ARG_INDICES, indices, shapes.indices,
+                               "([N,] C, kH*kW, (ceil(Ho*Wo / 16) + 1) * 32)")
+    if status != SUCCESS:
+        return status
+    if context.mask_layout == LAYOUT_ARGMAX and shapes.indices[self.rank - 2] > 1 and (
+            mul_overflows(self.dims[self.rank - 2], self.dims[self.rank - 1], &plane) or plane > INDEX_LIMIT):
+        return refuse(ERR_INVALID, "%s.shape = %s: H * W must be <= %d in the mask layout \"argmax\"",
+                      name(context, ARG_SELF), tuple_text(text, self.dims, self.rank), INDEX_LIMIT)
+    for i in range(indices.rank - 1, -1, -1):
+        empty = empty or indices.dims[i] == 0
+        if indices.dims[i] != 1:
+            dense = dense and indices.strides[i] == step
+        if mul_overflows(step, indices.dims[i], &step):
+            dense = False
+    if not dense and not empty:
+        return refuse(ERR_INVALID, "%s.strides = %s: must be C-contiguous", name(context, ARG_INDICES),
+                      tuple_text(text, indices.strides, indices.rank))
+    return SUCCESS
+
+
+cdef PoolAxis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad) noexcept nogil:
+    """No sum here overflows: the mask, which exists, has at least `kernel` bytes, and all windows but the first begin
+    inside the image, so that (out - 1) * stride < size + pad. A single window may have any stride; it gets 1."""
+    cdef PoolAxis axis
+    axis.size = size
+    axis.out = out
+    axis.kernel = kernel
+    axis.stride = stride if out > 1 else 1
+    axis.pad = pad
+    axis.terms = ceil_div(kernel, axis.stride)
+    axis.first = quotient(pad, axis.stride)
+    axis.count = quotient(size - 1 + pad, axis.stride) + 1 - axis.first
+    return axis
+
+
+cdef int64_t place(int64_t* offset, int64_t size, int64_t bytes) noexcept nogil:
+    """Give a buffer its offset; returns where the next one goes."""
+    offset[0] = size
+    return size + round_up(bytes, ALIGNMENT)
+
+
+cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* pooled, const Tensor* image,
+                     const MaxPool2dShapes* shapes, Executor* executor) noexcept nogil:
+    """What the backward and the forward have in common: the geometry and the mask; whether there is any work."""
+    cdef MaxPool2dPlan* plan = <MaxPool2dPlan*>executor.plan
+    cdef int rank = self.rank
+    cdef int64_t batch = self.dims[0] if rank == 4 else 1
+    plan.channels = self.dims[rank - 3]
+    plain_strides(pooled, &plan.pooled_strides[4 - rank])
+    plain_strides(image, &plan.image_strides[4 - rank])
+    if batch == 0:
+        return False
+    plan.h = make_axis(self.dims[rank - 2], shapes.out[rank - 2], shapes.kernel[0], shapes.stride[0], shapes.pad[0])
+    plan.w = make_axis(self.dims[rank - 1], shapes.out[rank - 1], shapes.kernel[1], shapes.stride[1], shapes.pad[1])
+    plan.kernel_size = shapes.indices[rank - 2]
+    plan.pitch = shapes.indices[rank - 1] // 2
+    plan.argmax = context.mask_layout == LAYOUT_ARGMAX and plan.kernel_size > 1
+    plan.reduced = context.product == ASCEND910 and self.dtype == DT_FLOAT
+    plan.lanes = 1 if plan.argmax else LANES
+    plan.groups = ceil_div(plan.channels, plan.lanes)
+    # The container holds at least as many bytes as the words and the indices, and lies in memory: no overflow.
+    plan.mask_bytes = batch * plan.channels * plan.kernel_size * plan.pitch * 2
+    plan.mask_end = (batch * plan.channels * plan.h.out * plan.w.out * 4 if plan.argmax
+                     else batch * plan.groups * plan.kernel_size * plan.pitch * 2)
+    plan.units = batch * plan.groups
+    return True
+
+
+cdef int64_t split_rows(MaxPool2dPlan* plan, int64_t rows, int64_t band, int64_t threads) noexcept nogil:
+    """Cut the planes into bands: of at most `band` rows, and of fewer where there are too few units for the threads."""
+    cdef int64_t wanted = quotient(UNITS_PER_THREAD * threads - 1, plan.units) + 1
+    plan.band = most(1, least(rows, band))
+    if threads > 1 and wanted > 1:
+        plan.band = least(plan.band, most(least(LEAST_BAND, rows), ceil_div(rows, wanted)))
+    plan.bands = ceil_div(rows, plan.band)
+    plan.units *= plan.bands
+    return plan.band
+
+
+cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real,
+                         bint direct) noexcept nogil:
+    """The bands and the scratch of GATHER; `direct`: rows of gradOutput are summed as they lie."""
+    cdef PoolAxis* h = &plan.h
+    cdef PoolAxis* w = &plan.w
+    cdef int64_t band = h.size
+    cdef int64_t size = 0
+    plan.algorithm = GATHER
+    plan.row_pitch = round_up(w.out, LANES)
+    plan.known = known_columns(w.kernel, w.stride, w.pad)
+    plan.team = TEAM if plan.known and not plan.argmax else 1
+    if not plan.argmax:
+        # The channels of a group read the same words: a band's are to stay in the L2 cache.
+        band = least(band, most(LEAST_BAND, quotient(WORD_BYTES, plan.kernel_size * w.out * 2) * h.stride))
+    if not direct:
+        band = least(band, most(LEAST_BAND, quotient(BAND_BYTES, plan.row_pitch * real * plan.team) * h.stride))
+    band = split_rows(plan, h.size, band, threads)
+    if not direct:
+        # The rows of windows that reach a band.
+        size = place(&plan.at_rows, size,
+                     least(h.out, quotient(band - 1, h.stride) + 1 + h.terms) * plan.row_pitch * real * plan.team)
+    size = place(&plan.at_terms, size, plan.kernel_size * TERM_BYTES)
+    plan.chunk = most(1, least(band, quotient(BAND_BYTES // 2, w.size * real * plan.team)))
+    size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
+    if w.stride > 1:
+        size = place(&plan.at_phase, size, w.count * real)
+    if plan.argmax:
+        size = place(&plan.at_columns, size, 2 * w.out * 4)
+    return place(&plan.at_cells, size, w.size * item)
+
+
+cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real) noexcept nogil:
+    """The bands and the scratch of SCATTER: the sums of a band, of as many channels as fit."""
+    cdef PoolAxis* h = &plan.h
+    cdef PoolAxis* w = &plan.w
+    cdef int64_t band, size = 0
+    plan.algorithm = SCATTER
+    plan.sweep = most(1, least(plan.lanes, quotient(SCRATCH_BYTES // 2, w.size * real)))
+    band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads)
+    plan.row_pitch = w.out
+    plan.sum_pitch = band * w.size
+    size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)
+    size = place(&plan.at_sums, size, plan.sweep * plan.sum_pitch * real)
+    if plan.argmax:
+        size = place(&plan.at_columns, size, 2 * w.out * 4)
+    return place(&plan.at_cells, size, w.size * item)
+
+
+cdef int64_t plan_rows(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real, bint direct) noexcept nogil:
+    """Choose the algorithm; returns the bytes of scratch. Both add the same terms in the same order."""
+    cdef int64_t units = plan.units
+    cdef int64_t scratch
+    # Windows of a row that are too few for a vector, and long kernels, make gathering slower than scattering.
+    if plan.kernel_size <= least(GATHER_TERMS, 2 * least(plan.w.out, LANES)):
+        scratch = plan_gather(plan, threads, item, real, direct)
+        if scratch <= SCRATCH_BYTES:
+            return scratch
+    plan.units = units
+    return plan_scatter(plan, threads, item, real)
+
+
+cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t bad) noexcept nogil:
+    """The refusal of an argmax index that lies outside its window; `bad` counts the indices of the mask."""
+    cdef const MaxPool2dPlan* plan = <const MaxPool2dPlan*>plan_pointer
+    cdef Context context
+    cdef int32_t index = 0
+    cdef int64_t ow = bad % plan.w.out
+    cdef int64_t oh = bad // plan.w.out % plan.h.out
+    cdef int64_t c = bad // plan.w.out // plan.h.out % plan.channels
+    cdef int64_t n = bad // plan.w.out // plan.h.out // plan.channels
+    cdef int64_t top = oh * plan.h.stride - plan.h.pad
+    cdef int64_t left = ow * plan.w.stride - plan.w.pad
+    context.face = face
+    memcpy(&index, data[2] + 4 * bad, sizeof(index))
+    return refuse(ERR_INVALID, "%s: index %d of window (n, c, oh, ow) = (%lld, %lld, %lld, %lld): must lie inside it, in "
+                  "rows %lld to %lld and columns %lld to %lld of a plane of width %lld", name(&context, ARG_INDICES),
+                  index, <wide>n, <wide>c, <wide>oh, <wide>ow, <wide>most(top, 0),
+                  <wide>(least(top + plan.h.kernel, plan.h.size) - 1), <wide>most(left, 0),
+                  <wide>(least(left + plan.w.kernel, plan.w.size) - 1), <wide>plan.w.size)
+
+
+cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* indices,
+                       const Tensor* grad_input, const MaxPool2dShapes* shapes, Executor** result) noexcept nogil:
+    cdef MaxPool2dPlan* plan
+    cdef int64_t item = item_size(grad_output.dtype)
+    cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
+    cdef int64_t scratch
+    cdef int status
+    cdef Executor* executor = new_executor(MAX_POOL2D_WITH_MASK_BACKWARD, sizeof(MaxPool2dPlan))
+    if executor == NULL:
+        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
+    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
+    add_tensor(executor, ARG_SELF, ROLE_SHAPE, self)
+    add_tensor(executor, ARG_INDICES, ROLE_READ, indices)
+    add_tensor(executor, ARG_GRAD_INPUT, ROLE_WRITTEN, grad_input)
+    status = check_tensors(context, executor)
+    if status != SUCCESS:
+        delete_executor(executor)
+        return status
+    result[0] = executor
+    if not start_plan(context, self, grad_output, grad_input, shapes, executor):
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    plan = <MaxPool2dPlan*>executor.plan
+    if plan.argmax:
+        executor.explain = explain_index
+    scratch = plan_rows(plan, context.threads, item, real,
+                        item == real and plan.pooled_strides[3] == 1 and not plan.reduced)
+    set_work(executor, context, context.kernels.max_pool2d_backward[slot_of(grad_output.dtype)], plan.units,
+             traffic(grad_output, item) + traffic(grad_input, item) + plan.mask_end, scratch)
+    return SUCCESS
+
+
+cdef int64_t plan_windows(MaxPool2dPlan* plan, int64_t threads, int64_t real) noexcept nogil:
+    """The bands and the scratch of the forward."""
+    cdef PoolAxis* h = &plan.h
+    cdef PoolAxis* w = &plan.w
+    cdef int64_t phases = least(w.stride, w.kernel)
+    cdef int64_t size = 0
+    cdef int64_t band, row
+    cdef bint coded = not plan.argmax and plan.kernel_size <= CODED_KERNEL
+    plan.algorithm = PHASES if w.stride <= MOST_PHASES and w.out >= LEAST_WINDOWS else SCAN
+    # A phase of a row holds a value for every window and every step of the kernel, and a vector more.
+    plan.row_pitch = round_up(w.out + w.terms - 1, LANES) + LANES
+    plan.sum_pitch = round_up(w.out, LANES) + LANES
+    row = plan.row_pitch * phases * real
+    # Rows that only one row of windows reads are not kept, nor are more than the cache holds: they are read anew.
+    plan.ring = 0 if plan.algorithm == SCAN else h.kernel if (
+        h.kernel > h.stride and h.kernel <= quotient(RING_BYTES, row)) else 1
+    band = h.out
+    if coded:
+        band = most(1, quotient(BAND_BYTES, w.out * 2 * LANES))
+    band = split_rows(plan, h.out, band, threads)
+    size = place(&plan.at_rows, size, plan.ring * row)
+    size = place(&plan.at_cells, size, most(w.size, w.out) * real)     # out may be one more than size
+    size = place(&plan.at_best, size, plan.sum_pitch * real)
+    size = place(&plan.at_labels, size, plan.sum_pitch * real)
+    if coded:
+        size = place(&plan.at_codes, size, LANES * band * w.out * 2)
+    plan.coded = coded
+    return size
+
+
+cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* out, const Tensor* indices,
+                      const MaxPool2dShapes* shapes, Executor** result) noexcept nogil:
+    cdef MaxPool2dPlan* plan
+    cdef int64_t item = item_size(self.dtype)
+    cdef int64_t real = 8 if self.dtype == DT_DOUBLE else 4
+    cdef int64_t scratch
+    cdef int status
+    cdef Executor* executor = new_executor(MAX_POOL2D_WITH_MASK, sizeof(MaxPool2dPlan))
+    if executor == NULL:
+        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
+    add_tensor(executor, ARG_SELF, ROLE_READ, self)
+    add_tensor(executor, ARG_OUT, ROLE_WRITTEN, out)
+    add_tensor(executor, ARG_INDICES, ROLE_WRITTEN, indices)
+    status = check_tensors(context, executor)
+    if status != SUCCESS:
+        delete_executor(executor)
+        return status
+    result[0] = executor
+    if not start_plan(context, self, out, self, shapes, executor):
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    plan = <MaxPool2dPlan*>executor.plan
+    scratch = plan_windows(plan, context.threads, real)
+    set_work(executor, context, context.kernels.max_pool2d[slot_of(self.dtype)], plan.units,
+             traffic(self, item) + traffic(out, item) + plan.mask_bytes, scratch)
+    return SUCCESS
+
+
+cdef int max_pool2d_with_mask_backward(
+        const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* indices,
+        const IntArray* kernel_size, const IntArray* stride, const IntArray* padding, const IntArray* dilation,
+        bint ceil_mode, const Tensor* grad_input, Executor** executor) noexcept nogil:
+    """Phase 1 of the backward. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+    cdef MaxPool2dShapes shapes
+    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
+            or not_null(context, ARG_SELF, self)
+            or not_null(context, ARG_INDICES, indices)
+            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
+            or not_null(context, ARG_STRIDE, stride)
+            or not_null(context, ARG_PADDING, padding)
+            or not_null(context, ARG_DILATION, dilation)
+            or not_null(context, ARG_GRAD_INPUT, grad_input)
+            or operator_there(context, MAX_POOL2D_WITH_MASK_BACKWARD)
+            or dtype_taken(context, MAX_POOL2D_WITH_MASK_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
+            or dtype_taken(context, MAX_POOL2D_WITH_MASK_BACKWARD, ARG_SELF, self)
+            or check_mask_dtype(context, indices)
+            or dtype_taken(context, MAX_POOL2D_WITH_MASK_BACKWARD, ARG_GRAD_INPUT, grad_input)
+            or same_dtype(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
+            or same_dtype(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or rank_3_or_4(context, ARG_GRAD_OUTPUT, grad_output)
+            or same_rank(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
+            or same_rank(context, ARG_INDICES, indices, ARG_GRAD_OUTPUT, grad_output)
+            or same_rank(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or check_format(context, ARG_GRAD_OUTPUT, grad_output)
+            or same_format(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
+            or format_is_plain(context, ARG_INDICES, indices)
+            or same_format(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or check_lengths(context, kernel_size, stride, padding, dilation)
+            or check_values(context, kernel_size, stride, padding, dilation, &shapes)
+            or find_shapes(context, self, ceil_mode, &shapes)
+            or shape_is(context, ARG_GRAD_INPUT, grad_input, self.dims, "self.shape")
+            or shape_is(context, ARG_GRAD_OUTPUT, grad_output, shapes.out, "the pooled shape of self")
+            or check_mask(context, self, indices, &shapes)
+            or addressable(context, ARG_GRAD_INPUT, grad_input)
+            or addressable(context, ARG_INDICES, indices)
+            or plan_backward(context, grad_output, self, indices, grad_input, &shapes, executor))
+
+
+cdef int max_pool2d_with_mask(
+        const Context* context, const Tensor* self, const IntArray* kernel_size, const IntArray* stride,
+        const IntArray* padding, const IntArray* dilation, bint ceil_mode, const Tensor* out, const Tensor* indices,
+        Executor** executor) noexcept nogil:
+    """Phase 1 of the forward. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+    cdef MaxPool2dShapes shapes
+    return (not_null(context, ARG_SELF, self)
+            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
+            or not_null(context, ARG_STRIDE, stride)
+            or not_null(context, ARG_PADDING, padding)
+            or not_null(context, ARG_DILATION, dilation)
+            or not_null(context, ARG_OUT, out)
+            or not_null(context, ARG_INDICES, indices)
+            or operator_there(context, MAX_POOL2D_WITH_MASK)
+            or dtype_taken(context, MAX_POOL2D_WITH_MASK, ARG_SELF, self)
+            or dtype_taken(context, MAX_POOL2D_WITH_MASK, ARG_OUT, out)
+            or check_mask_dtype(context, indices)
+            or same_dtype(context, ARG_OUT, out, ARG_SELF, self)
+            or rank_3_or_4(context, ARG_SELF, self)
+            or same_rank(context, ARG_OUT, out, ARG_SELF, self)
+            or same_rank(context, ARG_INDICES, indices, ARG_SELF, self)
+            or check_format(context, ARG_SELF, self)
+            or same_format(context, ARG_OUT, out, ARG_SELF, self)
+            or format_is_plain(context, ARG_INDICES, indices)
+            or check_lengths(context, kernel_size, stride, padding, dilation)
+            or check_values(context, kernel_size, stride, padding, dilation, &shapes)
+            or find_shapes(context, self, ceil_mode, &shapes)
+            or shape_is(context, ARG_OUT, out, shapes.out, "the pooled shape of self")
+            or check_mask(context, self, indices, &shapes)
+            or addressable(context, ARG_SELF, self)
+            or addressable(context, ARG_INDICES, indices)
+            or plan_forward(context, self, out, indices, &shapes, executor))
+
+
+cdef int max_pool2d_shapes(
+        const Context* context, const Tensor* self, const IntArray* kernel_size, const IntArray* stride,
+        const IntArray* padding, const IntArray* dilation, bint ceil_mode, MaxPool2dShapes* shapes) noexcept nogil:
+    """The shapes of what the forward returns, with its refusals of what it is given."""
+    return (not_null(context, ARG_SELF, self)
+            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
+            or not_null(context, ARG_STRIDE, stride)
+            or not_null(context, ARG_PADDING, padding)
+            or not_null(context, ARG_DILATION, dilation)
+            or dtype_taken(context, MAX_POOL2D_WITH_MASK, ARG_SELF, self)
+            or rank_3_or_4(context, ARG_SELF, self)
+            or check_format(context, ARG_SELF, self)
+            or check_lengths(context, kernel_size, stride, padding, dilation)
+            or check_values(context, kernel_size, stride, padding, dilation, shapes)
+            or find_shapes(context, self, ceil_mode, shapes)
+            or addressable(context, ARG_SELF, self))

@@ -1,0 +1,37 @@
+"""The plan of ReplicationPad2dBackward, shared by its checks and its kernel."""
+from libc.stdint cimport int64_t
+
+from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
+
+# One axis: which positions q of gradOutput go to position i of gradInput, q in [0, out), i in [0, size).
+#   i in [begin, end)   q = i + shift alone, unless i is one of the next two;
+#   i = 0               the first `head` values of q, if head > 0;
+#   i = size - 1        the last `tail` values of q, if tail > 0 (size > 1 then);
+#   any other i         none: a negative pad has cropped it.
+# If head > 0 and [begin, end) is not empty, then begin = 0 and head = shift + 1; if tail > 0 and it is not empty, then
+# end = size and out - tail = size - 1 + shift. Both head and tail are positive only if [begin, end) is [0, size).
+cdef struct Axis:
+    int64_t size
+    int64_t out
+    int64_t head
+    int64_t tail
+    int64_t begin
+    int64_t end
+    int64_t shift
+
+cdef struct ReplicationPad2dPlan:
+    Axis h
+    Axis w
+    int64_t channels
+    int64_t parts                       # numbers in an element: 2 if it is complex
+    int64_t[4] grad_output_strides      # elements: n, c, h, w
+    int64_t[4] grad_input_strides
+    # A unit of work is a plane x a band of rows x a tile of columns of gradInput.
+    int64_t band
+    int64_t bands
+    int64_t tile
+    int64_t tiles
+
+cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
+    const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* padding,
+    const Tensor* grad_input, Executor** executor) noexcept nogil

@@ -1,0 +1,257 @@
+"""ReplicationPad2dBackward: what it refuses, and what it plans.
+
+The rules follow the CANN operator (aclnnReplicationPad2dBackward) and PyTorch's replication_pad2d_backward, whose
+negative pads crop; the checks run in one fixed order, and the first that fails speaks.
+"""
+from libc.stdint cimport int64_t
+
+from aclnn_bw._core.arithmetic cimport add_overflows, ceil_div, least, most
+from aclnn_bw._core.checks cimport (
+    addressable, dtype_taken, format_is_plain, length_between, none_zero_but_batch, not_null, operator_there,
+    rank_3_or_4, same_dtype, same_format, same_rank, shape_is, slot_of,
+)
+from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
+from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, tuple_text
+from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.types cimport (
+    ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128, DT_COMPLEX64,
+    ERR_CREATE_EXECUTOR, ERR_INVALID, FORMAT_UNDEFINED, HOST, ONE_CALL, REPLICATION_PAD2D_BACKWARD, ROLE_READ,
+    ROLE_SHAPE, ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
+)
+
+cdef enum:
+    BFLOAT_PAD_LIMIT = 7        # of Ascend910B, where rows are padded
+    UNITS_PER_THREAD = 4        # fewer whole planes than this leave threads unevenly loaded: split them
+    LEAST_BAND = 8              # rows
+    LEAST_TILE = 512            # columns
+
+cdef enum:
+    LEFT
+    RIGHT
+    TOP
+    BOTTOM
+    PADS
+
+
+cdef int check_format(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    if tensor.format == FORMAT_UNDEFINED:
+        return refuse(ERR_INVALID, "%s.format = %s: must be defined", name(context, argument),
+                      format_name(tensor.format))
+    return format_is_plain(context, argument, tensor)
+
+
+cdef int read_padding(const Context* context, const IntArray* padding, int64_t* pads) noexcept nogil:
+    """[left, right, top, bottom]; in the one-call function a bare int is all four."""
+    cdef int64_t i
+    cdef int status
+    if context.face == ONE_CALL and padding.scalar:
+        for i in range(PADS):
+            pads[i] = padding.values[0]
+        return SUCCESS
+    status = length_between(context, ARG_PADDING, padding, PADS, PADS)
+    if status == SUCCESS:
+        for i in range(PADS):
+            pads[i] = padding.values[i]
+    return status
+
+
+cdef int check_values(const Context* context, const IntArray* padding, const int64_t* pads, int dtype) noexcept nogil:
+    """What the products ask of the pads alone."""
+    cdef char[TEXT] text
+    cdef int64_t i
+    if context.product == HOST:
+        return SUCCESS
+    for i in range(PADS):
+        if pads[i] < 0:
+            return refuse(ERR_INVALID, "%s = %lld: must be >= 0 on %s",
+                          element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
+                          product_name(context.product))
+    if dtype == DT_BF16 and context.product == ASCEND910B and (pads[<int>TOP] != 0 or pads[<int>BOTTOM] != 0):
+        for i in range(PADS):
+            if pads[i] > BFLOAT_PAD_LIMIT:
+                return refuse(ERR_INVALID, "%s = %lld: must be <= %d for ACL_BF16 on %s unless top and bottom are 0",
+                              element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i], BFLOAT_PAD_LIMIT,
+                              product_name(context.product))
+    return SUCCESS
+
+
+cdef int padded_size(const Context* context, const Tensor* self, const int64_t* pads, int64_t axis,
+                     int64_t* padded) noexcept nogil:
+    """gradOutput's size along axis 0 (H) or 1 (W). Two pads of which one is negative do not overflow, whatever they
+    are; where the sum does overflow, no tensor has such a size."""
+    cdef char[TEXT] seen
+    cdef char[TEXT] shape
+    cdef int64_t size = self.dims[self.rank - 2 + axis]
+    cdef const int64_t* pair = pads + (TOP if axis == 0 else LEFT)
+    cdef int64_t both = 0
+    if add_overflows(pair[0], pair[1], &both) or add_overflows(both, size, padded) or padded[0] < 1:
+        return refuse(ERR_INVALID, "%s = %s: must leave a padded %s >= 1 and below 2**63 of self.shape = %s",
+                      name(context, ARG_PADDING), tuple_text(seen, pads, PADS), choose(axis == 0, "height", "width"),
+                      tuple_text(shape, self.dims, self.rank))
+    return SUCCESS
+
+
+cdef int check_shapes(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* grad_input,
+                      const IntArray* padding, const int64_t* pads) noexcept nogil:
+    cdef char[TEXT] text
+    cdef int64_t[4] expected
+    cdef int64_t i, size
+    cdef int rank = self.rank
+    cdef int status = none_zero_but_batch(context, ARG_SELF, self)
+    if status != SUCCESS:
+        return status
+    if context.product != HOST:
+        for i in range(PADS):
+            size = self.dims[rank - 1 if i < TOP else rank - 2]
+            if pads[i] >= size:
+                return refuse(ERR_INVALID, "%s = %lld: must be < %s = %lld of self on %s",
+                              element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
+                              choose(i < TOP, "W", "H"), <wide>size, product_name(context.product))
+    for i in range(rank - 2):
+        expected[i] = self.dims[i]
+    return (padded_size(context, self, pads, 0, &expected[rank - 2])
+            or padded_size(context, self, pads, 1, &expected[rank - 1])
+            or shape_is(context, ARG_GRAD_INPUT, grad_input, self.dims, "self.shape")
+            or shape_is(context, ARG_GRAD_OUTPUT, grad_output, expected, "the padded shape of self"))
+
+
+cdef Axis make_axis(int64_t size, int64_t out, int64_t pad) noexcept nogil:
+    """clamp(q - pad, 0, size - 1) == i, solved for q. Each comparison is arranged so that no pad makes it overflow:
+    size and out alone are known to be of ordinary size."""
+    cdef Axis axis
+    axis.size = size
+    axis.out = out
+    axis.shift = pad
+    # 0 <= i + pad < out
+    axis.begin = 0 if pad >= 0 else (size if pad <= -size else -pad)
+    axis.end = size if pad <= out - size else (0 if pad >= out else out - pad)
+    if size == 1 and out > 1:
+        axis.end = 0
+    if axis.begin >= axis.end:
+        axis.begin = axis.end = axis.shift = 0
+    # q - pad <= 0 and, elsewhere, q - pad >= size - 1
+    axis.head = 0 if pad < 0 else (out if pad >= out else pad + 1)
+    axis.tail = 0
+    if size == 1:
+        axis.head = out
+    elif pad <= 1 - size:
+        axis.tail = out
+    elif pad < out - (size - 1):
+        axis.tail = out - (size - 1 + pad)
+    # A sum of one term is what [begin, end) says anyway, unless the term comes from elsewhere.
+    if axis.head == 1 and axis.begin == 0 and axis.end > 0:
+        axis.head = 0
+    if axis.tail == 1 and axis.begin < axis.end and axis.end == size:
+        axis.tail = 0
+    return axis
+
+
+cdef int64_t join_planes(ReplicationPad2dPlan* plan, int64_t planes) noexcept nogil:
+    """Where only columns are padded and the planes follow one another, their rows are those of one tall plane. Returns
+    the number of planes left."""
+    cdef Axis* h = &plan.h
+    cdef int64_t* g = plan.grad_output_strides
+    cdef int64_t* x = plan.grad_input_strides
+    if (h.head == 0 and h.tail == 0 and h.shift == 0 and h.end == h.size and h.out == h.size
+            and g[1] == h.size * g[2] and x[1] == h.size * x[2]
+            and g[0] == plan.channels * g[1] and x[0] == plan.channels * x[1]):
+        h.size *= planes
+        h.out = h.end = h.size
+        plan.channels = 1
+        return 1
+    return planes
+
+
+cdef void divide_work(ReplicationPad2dPlan* plan, int64_t planes, int64_t threads) noexcept nogil:
+    """Few planes: split them into bands of rows or, where most rows of gradOutput go to two rows of gradInput or there
+    are not enough rows, into tiles of columns. It does not change a bit of the result."""
+    cdef Axis* h = &plan.h
+    cdef Axis* w = &plan.w
+    cdef int64_t wanted = ceil_div(UNITS_PER_THREAD * threads, planes)
+    plan.band = h.size
+    plan.tile = w.size
+    if threads > 1 and wanted > 1:
+        if h.head + h.tail <= h.size:
+            plan.band = least(h.size, most(LEAST_BAND, ceil_div(h.size, wanted)))
+            wanted = ceil_div(wanted, ceil_div(h.size, plan.band))
+        plan.tile = least(w.size, most(LEAST_TILE, ceil_div(w.size, wanted)))
+    plan.bands = ceil_div(h.size, plan.band)
+    plan.tiles = ceil_div(w.size, plan.tile)
+
+
+cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* grad_input,
+                       const int64_t* pads, Executor** result) noexcept nogil:
+    cdef Executor* executor
+    cdef ReplicationPad2dPlan* plan
+    cdef RangeFn kernel
+    cdef int64_t item = item_size(grad_output.dtype)
+    cdef int64_t planes
+    cdef int rank = self.rank
+    cdef int status
+    executor = new_executor(REPLICATION_PAD2D_BACKWARD, sizeof(ReplicationPad2dPlan))
+    if executor == NULL:
+        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
+    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
+    add_tensor(executor, ARG_SELF, ROLE_SHAPE, self)
+    add_tensor(executor, ARG_GRAD_INPUT, ROLE_WRITTEN, grad_input)
+    status = check_tensors(context, executor)
+    if status != SUCCESS:
+        delete_executor(executor)
+        return status
+    result[0] = executor
+    plan = <ReplicationPad2dPlan*>executor.plan
+    plan.channels = self.dims[rank - 3]
+    planes = (self.dims[0] if rank == 4 else 1) * plan.channels
+    if planes == 0:
+        # The sizes of an empty tensor may be anything, so no geometry is made of them.
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    plain_strides(grad_output, &plan.grad_output_strides[4 - rank])
+    plain_strides(grad_input, &plan.grad_input_strides[4 - rank])
+    if rank == 3:
+        # An image is a batch of one: its planes may be joined as those of a batch are.
+        plan.grad_output_strides[0] = plan.channels * plan.grad_output_strides[1]
+        plan.grad_input_strides[0] = plan.channels * plan.grad_input_strides[1]
+    plan.parts = 2 if grad_output.dtype == DT_COMPLEX64 or grad_output.dtype == DT_COMPLEX128 else 1
+    plan.h = make_axis(self.dims[rank - 2], grad_output.dims[rank - 2], pads[<int>TOP])
+    plan.w = make_axis(self.dims[rank - 1], grad_output.dims[rank - 1], pads[<int>LEFT])
+    planes = join_planes(plan, planes)
+    divide_work(plan, planes, context.threads)
+    kernel = context.kernels.replication_pad2d_backward[slot_of(grad_output.dtype)]
+    # gradInput's elements are distinct and lie in a storage, so the number of units, which is no larger, does not
+    # overflow.
+    set_work(executor, context, kernel, planes * plan.bands * plan.tiles,
+             traffic(grad_output, item) + traffic(grad_input, item), 0)
+    return SUCCESS
+
+
+cdef int replication_pad2d_backward(
+        const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* padding,
+        const Tensor* grad_input, Executor** executor) noexcept nogil:
+    """Phase 1. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+    cdef int64_t[PADS] pads
+    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
+            or not_null(context, ARG_SELF, self)
+            or not_null(context, ARG_PADDING, padding)
+            or not_null(context, ARG_GRAD_INPUT, grad_input)
+            or operator_there(context, REPLICATION_PAD2D_BACKWARD)
+            or dtype_taken(context, REPLICATION_PAD2D_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
+            or dtype_taken(context, REPLICATION_PAD2D_BACKWARD, ARG_SELF, self)
+            or dtype_taken(context, REPLICATION_PAD2D_BACKWARD, ARG_GRAD_INPUT, grad_input)
+            or same_dtype(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
+            or same_dtype(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or rank_3_or_4(context, ARG_GRAD_OUTPUT, grad_output)
+            or same_rank(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
+            or same_rank(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or check_format(context, ARG_GRAD_OUTPUT, grad_output)
+            or check_format(context, ARG_SELF, self)
+            or check_format(context, ARG_GRAD_INPUT, grad_input)
+            or same_format(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
+            or same_format(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or read_padding(context, padding, pads)
+            or check_values(context, padding, pads, grad_output.dtype)
+            or check_shapes(context, grad_output, self, grad_input, padding, pads)
+            or addressable(context, ARG_GRAD_OUTPUT, grad_output)
+            or addressable(context, ARG_GRAD_INPUT, grad_input)
+            or plan_backward(context, grad_output, self, grad_input, pads, executor))

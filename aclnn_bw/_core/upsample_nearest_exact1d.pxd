@@ -1,0 +1,69 @@
+"""The plan of UpsampleNearestExact1dBackward, shared by checks and kernel."""
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from aclnn_bw._core.arithmetic cimport round_up
+from aclnn_bw._core.types cimport ALIGNMENT, Context, Executor, IntArray, Tensor
+
+cdef enum:
+    MOST_TERMS = 8          # of a target in a group
+    WIDEST = 16             # targets of a group
+    SPAN = 32               # sources that a group may own: two vectors of 16
+    LANES = 24              # WIDEST + 1, and as many more as fill 32 bytes
+
+# The index rule of one row: source j of gradOutput adds to target floor((j + 0.5) * ratio) of out, with the roundings
+# of index_of. Where ratio is that of the sizes, that is floor((2*j + 1) * p / (2*q)), with p / q = targets / sources in
+# lowest terms, unless (2*j + 1) * p lies within `margin` of a multiple of 2*q.
+cdef struct NearestMap:
+    int64_t sources
+    int64_t targets
+    int64_t p           # 0 where ratio is another one
+    int64_t q
+    int64_t margin      # 0: there is no exception
+    float ratio
+
+# A stretch of the map: which sources each of some targets in sequence owns. Behind this header lies its table: for
+# `width` > 0 one Group for every `width` targets, of which none owns more than `terms` sources; for `width` == 0, where
+# a target owns more than MOST_TERMS, the first source of every target and of the end, as int64.
+cdef struct Block:
+    int64_t first           # source, within the row
+    int64_t targets
+    int64_t sources
+    int32_t width
+    int32_t terms
+
+# Target l of a group owns the sources first + lane[l] up to, not including, first + lane[l + 1]; lane[width] <= 32.
+# upsample_nearest_exact1d.h reads this layout.
+cdef struct Group:
+    int64_t first           # relative to the block's
+    uint8_t[LANES] lane
+
+cdef enum Tables:
+    PERIODIC        # one table for all blocks: the map repeats itself after its targets
+    WHOLE           # the executor holds the table of every block
+    FILLED          # phase 2 fills one table at a time, in its scratch: the map is too long
+
+cdef struct UpsampleNearestExact1dPlan:
+    NearestMap map
+    int64_t channels
+    int64_t rows                        # n, c; or one, of all rows joined end to end
+    int64_t targets                     # of a row, joined or not
+    int64_t sources
+    int64_t[3] grad_output_strides      # elements: n, c, l
+    int64_t[3] out_strides
+    # A unit of work is `block` targets of a row, the last one of a row fewer. Units count the blocks of a row first,
+    # with FILLED tables the rows of a block.
+    int64_t block
+    int64_t blocks
+    int32_t tables
+    int64_t table_bytes                 # from one table to the next, behind this struct
+
+cdef extern int upsample_nearest_exact1d_backward "aclnn_bw_upsample_nearest_exact1d_backward" (
+    const Context* context, const Tensor* grad_output, const IntArray* output_size, const IntArray* input_size,
+    double scales, const Tensor* out, Executor** executor) noexcept nogil
+cdef extern void fill_block "aclnn_bw_fill_nearest_block" (
+    const NearestMap* map, int64_t begin, int64_t targets, Block* block) noexcept nogil
+
+
+cdef inline int64_t block_bytes(int64_t targets) noexcept nogil:
+    """Of a block with its table, whatever its width: 8 for each target, and one group to spare."""
+    return round_up(<int64_t>(sizeof(Block) + sizeof(Group)) + 8 * (targets + 1), ALIGNMENT)

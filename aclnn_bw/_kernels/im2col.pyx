@@ -1,0 +1,520 @@
+"""Im2colBackward: out[h, w] = sum of gradOutput[(c*kH + kh)*kW + kw, lh*Lw + lw] over the kernel positions and windows
+with lh*sH - pH + kh*dH == h and lw*sW - pW + kw*dW == w.
+
+The formula is that of PyTorch's col2im (aten/src/ATen/native/im2col.h), gathered instead of scattered: every element of
+out has one writer.
+
+Numerics. float32, float16 and bfloat16 are summed in float32, float64 in float64. A position has at most one term from
+each kernel position; they are added in ascending kh*kW + kw, starting from +0.0. The sum is rounded once to
+gradOutput's dtype, and that, if it is another one, once to out's. Every path below adds the same terms in the same
+order, so bands, threads, strides and instruction sets do not show in the result.
+
+Bounds. Rows of windows are those with 0 <= lh < Lh (`find_rows`, `scatter_row`, `interleave_band`), and of a row only
+the windows 0 <= lw < Lw are read; a vector that would reach beyond the column is masked off or read lane by lane. A
+vector that reaches beyond its row of out is stored only where the rows behind it belong to the same unit and are made
+after it. Phase 1 has proved that both views lie inside their storage. Nothing is read through a prefetched address.
+
+Why this form. Columns outnumber the image by kH*kW, and each is read once: the time is that of reading them. GATHER
+adds all terms of a vector of positions in a register and stores it once, without a scratch plane to clear, to add to
+and to copy. It reads kH*kW places at once, which no hardware prefetcher follows, so each row prefetches its share of
+what the next unit reads, in the order of memory, into the L2 cache: 1.2 to 1.6 times as fast as without, where the
+columns come from beyond the L2 cache. The first and last vectors of a row miss some columns: masks made once per range
+say which lanes. With a stride > 1 along w the positions of one phase, w mod sW, are gathered like a row of stride 1,
+and the phases interleaved. kernel == stride (INTERLEAVE) is a transposition in registers, the columns read in their
+order. Columns with gaps between their windows are packed first, those of one unit at a time (1.5 times as fast for columns
+that lie side by side in memory). Pads, strides and dilations beyond 2**31, and kernels too large for the tables, are
+left to SCATTER.
+"""
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
+from libc.string cimport memset
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
+from aclnn_bw._core.im2col cimport GATHER, INTERLEAVE, MOST_PHASES, MOST_TAPS, SCATTER, Im2colPlan, Phase
+from aclnn_bw._core.types cimport (
+    ALIGNMENT, ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable,
+)
+from aclnn_bw._kernels.rows cimport (
+    BLOCK, add_row, bfloat, cell, element, half, load_row, narrow_row, narrow_to_bfloat_row, narrow_to_half_row, real,
+    store_row, widen_row, zero_row,
+)
+
+cdef extern from "convert.h" nogil:
+    void round_to_odd_row "aclnn_bw_round_to_odd_row" (float* to, const double* source, int64_t n) noexcept
+
+cdef extern from "im2col.h" nogil:
+    ctypedef struct edges "aclnn_bw_edges":
+        pass
+    bint find_edges "aclnn_bw_find_edges" (
+        edges* e, int64_t n, int64_t windows, int64_t window, int64_t window_step, int64_t taps, int64_t step,
+        int64_t length, int64_t width) noexcept
+    void prefetch "aclnn_bw_prefetch" (uintptr_t source, int64_t size) noexcept
+    void turn_float_rows "aclnn_bw_turn_float_rows" (
+        float* to, int64_t pitch, const float* source, int64_t column, int64_t n, int64_t columns) noexcept
+    void turn_double_rows "aclnn_bw_turn_double_rows" (
+        double* to, int64_t pitch, const double* source, int64_t column, int64_t n, int64_t columns) noexcept
+    void turn_bit_rows "aclnn_bw_turn_bit_rows" (
+        uint16_t* to, int64_t pitch, const uint16_t* source, int64_t column, int64_t n, int64_t columns) noexcept
+    int64_t lanes_of "aclnn_bw_lanes_of" (size_t size) noexcept
+    void gather_float "aclnn_bw_gather_float" (
+        float* to, int64_t room, const float* source, const int64_t* rows, const int64_t* starts, int64_t count,
+        const edges* e) noexcept
+    void gather_double "aclnn_bw_gather_double" (
+        double* to, int64_t room, const double* source, const int64_t* rows, const int64_t* starts, int64_t count,
+        const edges* e) noexcept
+    void gather_half "aclnn_bw_gather_half" (
+        half* to, int64_t room, const half* source, const int64_t* rows, const int64_t* starts, int64_t count,
+        const edges* e) noexcept
+    void gather_bfloat "aclnn_bw_gather_bfloat" (
+        bfloat* to, int64_t room, const bfloat* source, const int64_t* rows, const int64_t* starts, int64_t count,
+        const edges* e) noexcept
+    void sum_half "aclnn_bw_sum_half" (
+        float* to, int64_t room, const half* source, const int64_t* rows, const int64_t* starts, int64_t count,
+        const edges* e) noexcept
+    void sum_bfloat "aclnn_bw_sum_bfloat" (
+        float* to, int64_t room, const bfloat* source, const int64_t* rows, const int64_t* starts, int64_t count,
+        const edges* e) noexcept
+
+
+cdef inline void gather(element* to, int64_t room, const element* source, const int64_t* rows, const int64_t* starts,
+                        int64_t count, const edges* e) noexcept nogil:
+    """A row of sums, rounded to the type that is stored."""
+    if element is half:
+        gather_half(to, room, source, rows, starts, count, e)
+    elif element is bfloat:
+        gather_bfloat(to, room, source, rows, starts, count, e)
+    elif element is double:
+        gather_double(to, room, source, rows, starts, count, e)
+    else:
+        gather_float(to, room, source, rows, starts, count, e)
+
+
+cdef inline void gather_sums(real* to, int64_t room, const element* source, const int64_t* rows, const int64_t* starts,
+                             int64_t count, const edges* e) noexcept nogil:
+    """A row of sums as they are."""
+    if element is half:
+        sum_half(<float*>to, room, source, rows, starts, count, e)
+    elif element is bfloat:
+        sum_bfloat(<float*>to, room, source, rows, starts, count, e)
+    elif element is double:
+        gather_double(<double*>to, room, source, rows, starts, count, e)
+    else:
+        gather_float(<float*>to, room, source, rows, starts, count, e)
+
+
+cdef inline void gather_cells(element* to, const element* source, int64_t along, int64_t n) noexcept nogil:
+    """to[:n] = source[: n*along : along]."""
+    cdef int64_t i
+    for i in range(n):
+        to[i] = source[i * along]
+
+
+cdef void convert_row(const Im2colPlan* plan, char* out, int64_t at, const real* values, int64_t n) noexcept nogil:
+    """out[at : at + n*stride : stride] = values[:n], at most BLOCK, rounded to out's dtype. They fit gradOutput's."""
+    cdef int64_t along = plan.out_strides[3]
+    cdef float[BLOCK] single
+    cdef double[BLOCK] wide
+    cdef half[BLOCK] halves
+    cdef bfloat[BLOCK] bfloats
+    cdef int64_t i
+    if plan.out_dtype == DT_DOUBLE:
+        for i in range(n):
+            wide[i] = values[i]
+        store_row(<double*>out + at, along, <const double*>wide, n)
+        return
+    if plan.out_dtype == DT_FLOAT:
+        for i in range(n):
+            single[i] = <float>values[i]
+        store_row(<float*>out + at, along, <const float*>single, n)
+        return
+    if real is double:
+        round_to_odd_row(single, values, n)
+    else:
+        for i in range(n):
+            single[i] = values[i]
+    if plan.out_dtype == DT_FLOAT16:
+        narrow_to_half_row(halves, single, n)
+        store_row(<half*>out + at, along, <const half*>halves, n)
+    else:
+        narrow_to_bfloat_row(bfloats, single, n)
+        store_row(<bfloat*>out + at, along, <const bfloat*>bfloats, n)
+
+
+cdef void store_sums(const Im2colPlan* plan, char* out, int64_t at, real* sums, const element* stored) noexcept nogil:
+    """A row of out, from element `at` on: the sums, rounded to gradOutput's dtype and then to out's."""
+    cdef int64_t along = plan.out_strides[3]
+    cdef element[BLOCK] narrow
+    cdef int64_t i, m
+    if along == 1 and not plan.converts:
+        narrow_row(<element*>out + at, <const real*>sums, plan.w.size)
+        return
+    i = 0
+    while i < plan.w.size:
+        m = least(plan.w.size - i, BLOCK)
+        if not plan.converts:
+            narrow_row(<element*>narrow, <const real*>(sums + i), m)
+            store_row(<element*>out + at + i * along, along, <const element*>narrow, m)
+        else:
+            if element is half or element is bfloat:
+                narrow_row(<element*>narrow, <const real*>(sums + i), m)
+                widen_row(sums + i, <const element*>narrow, m)
+            convert_row(plan, out, at + i * along, <const real*>(sums + i), m)
+        i += m
+
+
+cdef void add_plain(real* to, int64_t step, const real* source, int64_t along, int64_t n) noexcept nogil:
+    cdef int64_t i
+    if along == 1 and step == 1:
+        add_row(to, source, n)
+    else:
+        for i in range(n):
+            to[i * step] += source[i * along]
+
+
+cdef void add_loaded(real* to, int64_t step, const element* source, int64_t along, int64_t n) noexcept nogil:
+    cdef real[BLOCK] block
+    cdef int64_t i, m
+    i = 0
+    while i < n:
+        m = least(n - i, BLOCK)
+        load_row(<real*>block, source + i * along, along, m)
+        add_plain(to + i * step, step, <const real*>block, 1, m)
+        i += m
+
+
+cdef inline void add_windows(real* to, int64_t step, const element* source, int64_t along, int64_t n) noexcept nogil:
+    """to[: n*step : step] += source[: n*along : along]."""
+    if (real is float and element is float) or (real is double and element is double):
+        add_plain(to, step, source, along, n)
+    else:
+        add_loaded(to, step, source, along, n)
+
+
+cdef void scatter_row(const Im2colPlan* plan, real* sums, const element* source, int64_t ih) noexcept nogil:
+    """The sums of row ih, one row of windows at a time. `source` is the plane's first column that can reach the image.
+
+    Pads, strides and dilations are anything up to 2**63 - 1: positions in the padded image are unsigned.
+    """
+    cdef int64_t across = plan.grad_output_strides[1]
+    cdef int64_t along = plan.grad_output_strides[2]
+    cdef uint64_t down = <uint64_t>ih + <uint64_t>plan.h.pad
+    cdef uint64_t edge, position
+    cdef int64_t kh, kw, lh, begin, end
+    cdef const element* column
+    zero_row(sums, plan.w.size)
+    for kh in range(plan.h.taps):
+        position = <uint64_t>kh * <uint64_t>plan.h.dilation
+        if position > down:
+            break
+        position = down - position
+        if plan.h.stride > 1:
+            if position % <uint64_t>plan.h.stride != 0:
+                continue
+            position //= <uint64_t>plan.h.stride
+        if position >= <uint64_t>plan.h.windows:
+            continue
+        lh = <int64_t>position
+        for kw in range(plan.w.taps):
+            # The window lw lies at lw*stride + position - edge.
+            edge = <uint64_t>plan.w.pad
+            position = <uint64_t>kw * <uint64_t>plan.w.dilation
+            begin = 0
+            if position < edge:
+                begin = <int64_t>((edge - position - 1) // <uint64_t>plan.w.stride + 1) if plan.w.stride > 1 else (
+                    <int64_t>(edge - position))
+                if begin >= plan.w.windows:
+                    continue
+            position += <uint64_t>begin * <uint64_t>plan.w.stride
+            position -= edge
+            if position >= <uint64_t>plan.w.size:
+                continue
+            end = plan.w.size - <int64_t>position
+            if plan.w.stride > 1:
+                end = quotient(end - 1, plan.w.stride) + 1
+            end = least(begin + end, plan.w.windows)
+            column = source + (kh * plan.kernel_width + kw) * across + (lh * plan.w.windows + begin) * along
+            add_windows(sums + position, plan.w.stride, column, along, end - begin)
+
+
+cdef int64_t find_rows(const Im2colPlan* plan, int64_t ih, int64_t* rows, int64_t* starts) noexcept nogil:
+    """The rows of windows that reach row ih, ascending in kh: as offsets from the plane's first column, and as those
+    from their own column. Returns their number."""
+    cdef int64_t pitch = plan.kernel_width * plan.column
+    cdef int64_t count = 0
+    cdef int64_t kh
+    cdef int64_t position = ih + plan.h.pad
+    cdef int64_t lh
+    for kh in range(plan.h.taps):
+        if position < 0:
+            break
+        lh = position
+        if plan.h.stride > 1:
+            lh = quotient(position, plan.h.stride)
+            if lh * plan.h.stride != position:
+                lh = plan.h.windows
+        if lh < plan.h.windows:
+            starts[count] = lh * plan.w.windows
+            rows[count] = starts[count] + kh * pitch
+            count += 1
+        position -= plan.h.dilation
+    return count
+
+
+cdef void interleave_phases(cell* to, const cell* sums, int64_t pitch, int64_t stride, int64_t n) noexcept nogil:
+    """to[i*stride + j] = sums[j*pitch + i]."""
+    cdef const cell* second = sums + pitch
+    cdef int64_t i, j
+    if stride == 2:
+        for i in range(n // 2):
+            to[2 * i] = sums[i]
+            to[2 * i + 1] = second[i]
+        if n % 2 != 0:
+            to[n - 1] = sums[n // 2]
+        return
+    for j in range(stride):
+        for i in range((n - j + stride - 1) // stride):
+            to[i * stride + j] = sums[j * pitch + i]
+
+
+# What the next unit reads: `segments` stretches of memory. It is prefetched row by row while this unit is worked on:
+# columns are far apart, more than the hardware follows.
+cdef struct Ahead:
+    uintptr_t at
+    int64_t left            # bytes of this segment
+    int64_t segments        # with this one
+    int64_t size            # bytes of a segment
+    int64_t step            # bytes from a segment to the next
+    int64_t share           # bytes to prefetch with each row
+
+
+cdef inline void look_ahead(Ahead* ahead) noexcept nogil:
+    cdef int64_t share = ahead.share
+    cdef int64_t m
+    while ahead.segments > 0 and share > 0:
+        m = least(share, ahead.left)
+        prefetch(ahead.at, m)
+        share -= m
+        ahead.at += <uintptr_t>m
+        ahead.left -= m
+        if ahead.left <= 0:
+            ahead.at += <uintptr_t>(ahead.step - ahead.size)
+            ahead.left = ahead.size
+            ahead.segments -= 1
+
+
+cdef Ahead plan_ahead(const Im2colPlan* plan, const element* source, int64_t ih, int64_t rows) noexcept nogil:
+    """The windows of the rows [ih, ih + plan.band) of the plane at `source`, shared out to `rows` rows."""
+    cdef Ahead ahead
+    cdef int64_t first = 0
+    cdef int64_t last = plan.h.windows
+    if plan.bands > 1:
+        # Of the middle of the kernel: the other kernel rows are shifted by less than they are long, mostly.
+        first = ih + plan.h.pad - (plan.h.taps - 1) * plan.h.dilation // 2
+        last = least(ceil_div(first + plan.band, plan.h.stride), last)
+        first = quotient(most(first, 0), plan.h.stride)
+    ahead.segments = plan.kernel_rows
+    ahead.size = most(last - first, 0) * plan.w.windows * sizeof(element)
+    ahead.step = plan.grad_output_strides[1] * sizeof(element)
+    if ahead.size == ahead.step:
+        ahead.size *= ahead.segments
+        ahead.segments = 1
+    ahead.at = <uintptr_t>source + <uintptr_t>(first * plan.w.windows * sizeof(element))
+    ahead.left = ahead.size
+    ahead.share = quotient(ahead.size * ahead.segments, rows) + 64
+    if ahead.size == 0:
+        ahead.segments = 0
+    return ahead
+
+
+cdef void gather_band(const Im2colPlan* plan, const element* source, char* out, int64_t at, char* scratch,
+                      const edges* e, int64_t ih, int64_t end, Ahead* ahead, const real* summed) noexcept nogil:
+    """Rows [ih, end) of a plane of out, which begins at element `at`."""
+    cdef int64_t[MOST_TAPS] rows
+    cdef int64_t[MOST_TAPS] starts
+    cdef int64_t columns = plan.w.size
+    cdef int64_t phases = plan.w.stride
+    cdef int64_t down = plan.out_strides[2]
+    cdef bint direct = phases == 1 and plan.out_strides[3] == 1 and not plan.converts
+    cdef bint dense = down == columns
+    cdef real* sums = <real*>(scratch + plan.at_sums)
+    cdef real* row = sums + plan.phase_pitch * phases
+    cdef const Phase* phase
+    cdef int64_t count, j
+    at += ih * down
+    while ih < end:
+        look_ahead(ahead)
+        count = find_rows(plan, ih, <int64_t*>rows, <int64_t*>starts)
+        if direct:
+            gather(<element*>out + at, (end - ih) * down if dense else 0, source + plan.phases[0].window,
+                   <const int64_t*>rows, <const int64_t*>starts, count, e)
+        else:
+            for j in range(phases):
+                phase = &plan.phases[j]
+                gather_sums(sums + j * plan.phase_pitch, 0,
+                            source + phase.kw * plan.column + phase.window, <const int64_t*>rows,
+                            <const int64_t*>starts, count, e + j)
+            if phases > 1:
+                interleave_phases(row, <const real*>sums, plan.phase_pitch, phases, columns)
+                store_sums(plan, out, at, row, source)
+            else:
+                store_sums(plan, out, at, sums, source)
+        at += down
+        ih += 1
+
+
+cdef bint find_all_edges(const Im2colPlan* plan, edges* e, int64_t width) noexcept nogil:
+    """Whether they fit their tables."""
+    cdef const Phase* phase
+    cdef int64_t j
+    for j in range(plan.w.stride):
+        phase = &plan.phases[j]
+        if not find_edges(e + j, quotient(plan.w.size - 1 - j, plan.w.stride) + 1 if j < plan.w.size else 0,
+                          plan.w.windows, phase.window, plan.window_step, phase.taps,
+                          plan.kw_step * plan.column - plan.window_step,
+                          plan.h.windows * plan.w.windows, width):
+            return False
+    return True
+
+
+cdef inline void turn_rows(element* to, int64_t pitch, const element* source, int64_t column, int64_t n,
+                           int64_t columns) noexcept nogil:
+    """to[i*pitch + j] = source[j*column + i] + 0.0 for i < n, j < columns."""
+    if element is double:
+        turn_double_rows(to, pitch, source, column, n, columns)
+    elif element is float:
+        turn_float_rows(to, pitch, source, column, n, columns)
+    else:
+        turn_bit_rows(<uint16_t*>to, pitch, <const uint16_t*>source, column, n, columns)
+
+
+cdef const element* pack_columns(const Im2colPlan* plan, const element* source, char* scratch, int64_t ih,
+                                 int64_t end) noexcept nogil:
+    """Make the columns dense that the rows [ih, end) of a plane need; returns where the windows' first row would be.
+    A -0.0 may become +0.0, which changes no sum."""
+    cdef element* to = <element*>(scratch + ALIGNMENT)
+    cdef int64_t across = plan.grad_output_strides[1]
+    cdef int64_t along = plan.grad_output_strides[2]
+    cdef int64_t columns = (plan.h.taps - 1) * plan.kernel_width + plan.w.taps
+    cdef int64_t top = ceil_div(ih + plan.h.pad - (plan.h.taps - 1) * plan.h.dilation, plan.h.stride)
+    cdef int64_t bottom = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1, plan.h.windows)
+    cdef int64_t n = (bottom - top) * plan.w.windows
+    cdef int64_t begin = top * plan.w.windows
+    cdef int64_t k
+    if n > 0 and across == 1:
+        turn_rows(to, plan.column, source + begin * along, along, columns, n)
+    else:
+        for k in range(columns):
+            gather_cells(to + k * plan.column, source + k * across + begin * along, along, n)
+    return to - begin
+
+
+cdef void clear_rows(const Im2colPlan* plan, element* out__hw, int64_t ih, int64_t end) noexcept nogil:
+    """Zeros in the rows of [ih, end) that no window reaches; kernel positions do not overlap along h."""
+    cdef int64_t position
+    while ih < end:
+        position = ih + plan.h.pad
+        # One kernel position starts at or above the row in the window that starts last above it.
+        position -= least(quotient(position, plan.h.stride), plan.h.windows - 1) * plan.h.stride
+        if position > (plan.h.taps - 1) * plan.h.dilation or (plan.h.dilation > 1 and position % plan.h.dilation != 0):
+            memset(out__hw + ih * plan.out_strides[2], 0, <size_t>plan.w.size * sizeof(element))
+        ih += 1
+
+
+cdef void interleave_band(const Im2colPlan* plan, const element* source, element* out__hw, int64_t ih,
+                          int64_t end, Ahead* ahead) noexcept nogil:
+    """kernel == stride along w: every kernel column is a phase of out's columns. Columns are read in their order."""
+    cdef int64_t stride = plan.w.stride
+    cdef int64_t column = plan.column
+    cdef int64_t covered = plan.w.windows * stride
+    cdef int64_t kh, lh, last, top
+    cdef element* to
+    if plan.h.taps < plan.h.stride or plan.h.dilation > 1 or plan.h.size + plan.h.pad > plan.h.windows * plan.h.stride:
+        clear_rows(plan, out__hw, ih, end)
+    for kh in range(plan.h.taps):
+        # Row of lh: top + lh*stride.
+        top = kh * plan.h.dilation - plan.h.pad
+        lh = ceil_div(ih - top, plan.h.stride)
+        last = least(ceil_div(end - top, plan.h.stride), plan.h.windows)
+        while lh < last:
+            look_ahead(ahead)
+            to = out__hw + (top + lh * plan.h.stride) * plan.out_strides[2]
+            turn_rows(to, stride, source + kh * plan.kernel_width * column + lh * plan.w.windows, column,
+                      plan.w.windows, stride)
+            if covered < plan.w.size:
+                memset(to + covered, 0, <size_t>(plan.w.size - covered) * sizeof(element))
+            lh += 1
+
+
+cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+                      const real* summed, const element* stored) noexcept nogil:
+    """The units [begin, end); the last two arguments give their types only."""
+    cdef edges[MOST_PHASES] e
+    cdef const element* source
+    cdef const element* columns
+    cdef char* out = data[1]
+    cdef Ahead ahead
+    cdef int64_t at, n, c, ih, last, r
+    cdef int64_t channel = plan.kernel_rows * plan.grad_output_strides[1]
+    cdef int32_t algorithm = plan.algorithm
+    if algorithm == GATHER and not find_all_edges(plan, <edges*>e, lanes_of(sizeof(real))):
+        algorithm = SCATTER
+    # Unit = (n*C + c)*bands + band: taken apart once, then counted on.
+    c = begin // plan.bands if begin > 0 else 0
+    ih = (begin - c * plan.bands) * plan.band
+    n = quotient(c, plan.channels)
+    c -= n * plan.channels
+    source = (<const element*>data[0] + n * plan.grad_output_strides[0] + c * channel
+              + plan.first_column * plan.grad_output_strides[1])
+    at = n * plan.out_strides[0] + c * plan.out_strides[1]
+    while begin < end:
+        begin += 1
+        last = least(ih + plan.band, plan.h.size)
+        ahead.segments = 0
+        columns = source
+        if plan.packs and algorithm != SCATTER:
+            columns = pack_columns(plan, source, scratch, ih, last)
+        elif begin < end:
+            ahead = plan_ahead(plan, source + (channel if last == plan.h.size else 0),
+                               last if last < plan.h.size else 0, last - ih)
+        if algorithm == GATHER:
+            gather_band(plan, columns, out, at, scratch, <const edges*>e, ih, last, &ahead, summed)
+        elif algorithm == INTERLEAVE:
+            interleave_band(plan, columns, <element*>out + at, ih, last, &ahead)
+        else:
+            for r in range(ih, last):
+                scatter_row(plan, <real*>scratch, source, r)
+                store_sums(plan, out, at + r * plan.out_strides[2], <real*>scratch, stored)
+        ih = last
+        if ih == plan.h.size:
+            ih = 0
+            c += 1
+            source += channel
+            at += plan.out_strides[1]
+            if c == plan.channels:
+                c = 0
+                source += plan.grad_output_strides[0] - plan.channels * channel
+                at += plan.out_strides[0] - plan.channels * plan.out_strides[1]
+    return ALL_GOOD
+
+
+cdef int64_t backward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const Im2colPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
+
+
+cdef int64_t backward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const Im2colPlan*>plan, data, scratch, begin, end, <const double*>NULL, <const double*>NULL)
+
+
+cdef int64_t backward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const Im2colPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
+
+
+cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const Im2colPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const bfloat*>NULL)
+
+
+cdef void im2col_kernels(KernelTable* table) noexcept nogil:
+    """Put this instruction set's kernels into the table."""
+    table.im2col_backward[<int>SLOT_F32] = backward_f32
+    table.im2col_backward[<int>SLOT_F64] = backward_f64
+    table.im2col_backward[<int>SLOT_F16] = backward_f16
+    table.im2col_backward[<int>SLOT_BF16] = backward_bf16

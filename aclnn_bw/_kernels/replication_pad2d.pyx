@@ -1,0 +1,530 @@
+"""ReplicationPad2dBackward: gradInput[i, j] = sum of gradOutput[p, q] over clamp(p - top, 0, H-1) == i and
+clamp(q - left, 0, W-1) == j.
+
+The formula is that of PyTorch's replication_pad2d_backward (aten/src/ATen/native/cpu/PaddingKernel.cpp), gathered
+instead of scattered: every element of gradInput has one writer.
+
+Numerics. float32, float16, bfloat16 and the parts of complex64 are summed in float32, float64 and the parts of
+complex128 in float64. Terms start from +0.0, in copies too, so no -0.0 is left. First the rows p of each column q are
+summed, ascending; then the columns: a run of fewer than 16 numbers ascending, a longer one in 8 chains (number k of the
+run, real and imaginary parts counted separately, goes to chain k % 8), which are added pairwise. 16-bit results are
+rounded once, at the end; what is copied is not converted at all. Bands, tiles, threads, strides and instruction sets
+choose among paths that add the same terms in the same order, so they do not show in the result.
+
+Bounds. The plan (`Axis`) lists for each i and j the p and q in [0, Ho) and [0, Wo) that reach it, and nothing else is
+read; ih and iw stay in the unit's band and tile, which lie inside gradInput; phase 1 has proved that both views lie
+inside their storage.
+
+Why this form. All but the first and last row and column is a copy: rows of whole vectors, the last one overlapping the
+one before, over all columns that have a partner; the first and last element, which the copy wrote too, are then written
+again as sums. Nothing is converted or kept in memory on the way, so no workspace is needed. Sums of rows are made in
+blocks that stay in the L1 cache, of gradOutput's columns as they are, padding included: what lies in the first and last
+column's run is then folded from the block.
+"""
+from libc.stdint cimport int64_t, uint16_t
+from libc.string cimport memset
+
+from aclnn_bw._core.arithmetic cimport least, most, quotient
+from aclnn_bw._core.replication_pad2d cimport Axis, ReplicationPad2dPlan
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._kernels.rows cimport bfloat, element, half, narrow_row, real, widen_row
+
+cdef enum:
+    COLUMNS = 1024      # numbers of a row that are summed at a time, on the stack
+    LANES = 8           # chains of a long run
+    LONG = 16           # numbers that make a run long
+    FEW = 4             # numbers: fewer are not worth a vector
+    STREAM = 256        # numbers: rows that are so short need no prefetching
+    STREAMS = 8         # rows that are read side by side
+    CHUNK = 16384       # bytes of rows that are copied, and whose ends are then summed while they are in the L1 cache
+
+
+cdef inline real widened(const element* source, const real* summed) noexcept nogil:
+    if element is half:
+        return widen_half(source[0])
+    elif element is bfloat:
+        return widen_bfloat(source[0])
+    else:
+        return source[0]
+
+
+cdef inline void store(element* to, real value) noexcept nogil:
+    if element is half:
+        to[0] = narrow_to_half(<float>value)
+    elif element is bfloat:
+        to[0] = narrow_to_bfloat(<float>value)
+    else:
+        to[0] = <element>value
+
+
+cdef inline void copy_rows(element* to, int64_t down, const element* source, int64_t source_down, int64_t n,
+                           int64_t rows) noexcept nogil:
+    """Dense rows: to[:n] = 0.0 + source[:n], then the next ones, `down` and `source_down` numbers further on."""
+    if element is half or element is bfloat:
+        copy_bits_rows(<uint16_t*>to, down, <const uint16_t*>source, source_down, n, rows)
+    elif element is float:
+        copy_float_rows(to, down, source, source_down, n, rows)
+    else:
+        copy_double_rows(to, down, source, source_down, n, rows)
+
+
+cdef inline void add_run(real* sums, int64_t chains, int64_t at, const real* run, int64_t n) noexcept nogil:
+    """Add numbers at, at + 1, ... of a run to its chains. `chains` is LANES or the parts of an element."""
+    cdef int64_t i = 0
+    cdef int64_t whole
+    if chains == LANES:
+        while i < n and (at + i) % LANES != 0:
+            sums[(at + i) % LANES] += run[i]
+            i += 1
+        whole = (n - i) // LANES * LANES
+        if real is float:
+            add_float_lanes(sums, run + i, whole)
+        else:
+            add_double_lanes(sums, run + i, whole)
+        i += whole
+    while i < n:
+        sums[(at + i) & (chains - 1)] += run[i]
+        i += 1
+
+
+cdef inline void join_chains(real* sums, int64_t chains, int64_t parts) noexcept nogil:
+    """Add up the chains into sums[:parts]."""
+    cdef int64_t k
+    if chains == LANES:
+        for k in range(LANES // 2):
+            sums[k] += sums[k + LANES // 2]
+        for k in range(LANES // 4):
+            sums[k] += sums[k + LANES // 4]
+        if parts == 1:
+            sums[0] += sums[1]
+
+
+cdef inline void store_number(element* to, const real* sums, int64_t parts) noexcept nogil:
+    """One element, narrowed."""
+    store(to, sums[0])
+    if parts == 2:
+        store(to + 1, sums[1])
+
+
+cdef void fold_long_run(real* to, const element* run, int64_t n, int64_t parts) noexcept nogil:
+    cdef real[LANES] sums
+    cdef real[COLUMNS] wide
+    cdef const real* numbers = wide
+    cdef int64_t at = 0
+    cdef int64_t m
+    memset(sums, 0, sizeof(sums))
+    while at < n:
+        m = least(n - at, COLUMNS)
+        if (real is float and element is float) or (real is double and element is double):
+            numbers = run + at
+        else:
+            widen_row(<real*>wide, run + at, m)
+        add_run(<real*>sums, LANES, at, numbers, m)
+        at += m
+    join_chains(<real*>sums, LANES, parts)
+    to[0] = sums[0]
+    to[1] = sums[1]
+
+
+cdef inline void sum_dense_rows(real* to, const element* source, int64_t down, int64_t rows, int64_t n) noexcept nogil:
+    """to[:n] = 0.0 + the first row + the second ...; all of a piece of the rows at a time."""
+    if element is half:
+        sum_half_rows(<float*>to, source, down, rows, n)
+    elif element is bfloat:
+        sum_bfloat_rows(<float*>to, source, down, rows, n)
+    elif element is float:
+        sum_float_rows(<float*>to, source, down, rows, n)
+    else:
+        sum_double_rows(<double*>to, source, down, rows, n)
+
+
+cdef inline void fold_short_run(real* to, const element* run, int64_t n, int64_t parts) noexcept nogil:
+    """to[:parts] = the sum of a run of n numbers, ascending; to[:2] is written."""
+    cdef int64_t i
+    to[0] = to[1] = 0
+    if parts == 1:
+        for i in range(n):
+            to[0] += widened(run + i, to)
+    else:
+        for i in range(0, n, 2):
+            to[0] += widened(run + i, to)
+            to[1] += widened(run + i + 1, to)
+
+
+cdef inline void fold_few_rows(real* to, const element* run, int64_t n, int64_t down, int64_t rows,
+                               int64_t parts) noexcept nogil:
+    """to[:parts] = the sum of a run of n < LONG numbers in each of `rows` dense rows; to[:2] is written."""
+    cdef real[LONG] sums
+    sum_dense_rows(<real*>sums, run, down, rows, n)
+    fold_short_run(to, <const real*>sums, n, parts)
+
+
+cdef inline void fold_run(real* to, const element* run, int64_t n, int64_t parts) noexcept nogil:
+    """to[:parts] = the sum of a run of n numbers in a dense row; to[:2] is written."""
+    if n >= LONG:
+        fold_long_run(to, run, n, parts)
+    elif (element is half or element is bfloat) and n >= FEW:
+        fold_few_rows(to, run, n, 0, 1, parts)
+    else:
+        fold_short_run(to, run, n, parts)
+
+
+cdef inline void fold_short_runs(element* to, int64_t down, const element* run, int64_t source_down, int64_t n,
+                                 int64_t parts, int64_t rows, const real* summed) noexcept nogil:
+    cdef real[2] sum
+    cdef int64_t r
+    for r in range(rows):
+        fold_run(<real*>sum, run + r * source_down, n, parts)
+        store_number(to + r * down, <const real*>sum, parts)
+
+
+cdef void fold_runs(element* to, int64_t down, const element* run, int64_t source_down, int64_t n, int64_t parts,
+                    int64_t rows, const real* summed) noexcept nogil:
+    """The first or last element of each of `rows` rows: the sum of a run of n numbers. Unrolled for small pads."""
+    if parts == 1 and n == 2:
+        fold_short_runs(to, down, run, source_down, 2, 1, rows, summed)
+    elif parts == 1 and n == 3:
+        fold_short_runs(to, down, run, source_down, 3, 1, rows, summed)
+    elif parts == 1 and n == 4:
+        fold_short_runs(to, down, run, source_down, 4, 1, rows, summed)
+    elif parts == 1 and n == 5:
+        fold_short_runs(to, down, run, source_down, 5, 1, rows, summed)
+    elif parts == 1:
+        fold_short_runs(to, down, run, source_down, n, 1, rows, summed)
+    else:
+        fold_short_runs(to, down, run, source_down, n, 2, rows, summed)
+
+
+cdef inline void store_sums(element* to, const real* sums, int64_t n) noexcept nogil:
+    """to[:n] = sums[:n], narrowed."""
+    if (real is float and element is float) or (real is double and element is double):
+        copy_rows(to, 0, sums, 0, n, 1)
+    else:
+        narrow_row(to, sums, n)
+
+
+cdef inline void gather(element* to, const element* source, int64_t along, int64_t n, int64_t parts) noexcept nogil:
+    """n elements, `along` numbers apart."""
+    cdef int64_t i
+    if parts == 1:
+        for i in range(n):
+            to[i] = source[i * along]
+    else:
+        for i in range(n):
+            to[2 * i] = source[i * along]
+            to[2 * i + 1] = source[i * along + 1]
+
+
+cdef inline void scatter(element* to, int64_t along, const element* source, int64_t n, int64_t parts) noexcept nogil:
+    cdef int64_t i
+    if parts == 1:
+        for i in range(n):
+            to[i * along] = source[i]
+    else:
+        for i in range(n):
+            to[i * along] = source[2 * i]
+            to[i * along + 1] = source[2 * i + 1]
+
+
+cdef void sum_block(real* sums, const element* source, int64_t along, int64_t down, int64_t rows, int64_t n,
+                    int64_t parts) noexcept nogil:
+    """sums[:n*parts] = 0.0 + the first row + the second ..., each of n elements."""
+    cdef element[COLUMNS] cells
+    cdef real[COLUMNS] wide
+    cdef const element* row
+    cdef const real* terms = wide
+    cdef int64_t numbers = n * parts
+    cdef int64_t r = 0
+    cdef int64_t i
+    if along == parts:
+        # More rows at a time are more streams than the processor prefetches.
+        r = rows if numbers <= STREAM else least(rows, STREAMS)
+        sum_dense_rows(sums, source, down, r, numbers)
+    else:
+        memset(sums, 0, <size_t>numbers * sizeof(real))
+    while r < rows:
+        row = source + r * down
+        if along != parts:
+            gather(<element*>cells, row, along, n, parts)
+            row = cells
+        if (real is float and element is float) or (real is double and element is double):
+            terms = row
+        else:
+            widen_row(<real*>wide, row, numbers)
+        for i in range(numbers):
+            sums[i] += terms[i]
+        r += 1
+
+
+# The columns [iw, end) of gradInput, of which [begin, stop) have a partner in gradOutput; head and tail as in Axis, and
+# 0 if the first or last column is another tile's.
+cdef struct Tile:
+    int64_t iw
+    int64_t end
+    int64_t begin
+    int64_t stop
+    int64_t head
+    int64_t tail
+
+
+cdef Tile make_tile(const Axis* w, int64_t iw, int64_t columns) noexcept nogil:
+    cdef Tile tile
+    tile.iw = iw
+    tile.end = iw + columns
+    tile.begin = least(most(iw, w.begin), tile.end)
+    tile.stop = most(tile.begin, least(tile.end, w.end))
+    tile.head = w.head if iw == 0 else 0
+    tile.tail = w.tail if tile.end == w.size else 0
+    return tile
+
+
+cdef void zero_columns(const ReplicationPad2dPlan* plan, element* grad_input__w, int64_t begin,
+                       int64_t end) noexcept nogil:
+    cdef int64_t along = plan.grad_input_strides[3] * plan.parts
+    cdef int64_t iw, k
+    if along == plan.parts:
+        memset(grad_input__w + begin * along, 0, <size_t>((end - begin) * along) * sizeof(element))
+        return
+    for iw in range(begin, end):
+        for k in range(plan.parts):
+            memset(grad_input__w + iw * along + k, 0, sizeof(element))
+
+
+cdef inline real sum_corner(const element* run, int64_t n, int64_t step, int64_t down, int64_t rows,
+                            const real* summed) noexcept nogil:
+    """The sum of n numbers, `step` apart, of each of `rows` rows."""
+    cdef real total = 0
+    cdef real column
+    cdef int64_t i, r
+    for i in range(n):
+        column = widened(run + i * step, summed)
+        for r in range(1, rows):
+            column += widened(run + i * step + r * down, summed)
+        total += column
+    return total
+
+
+cdef inline void store_corner(element* to, const element* run, int64_t n, int64_t down, int64_t rows, int64_t parts,
+                              const real* summed) noexcept nogil:
+    """The sum of a short run of n elements in each of `rows` rows."""
+    cdef real[2] sum
+    if n * parts >= FEW:
+        fold_few_rows(<real*>sum, run, n * parts, down, rows, parts)
+        store_number(to, <const real*>sum, parts)
+    elif parts == 1:
+        store(to, sum_corner(run, n, 1, down, rows, summed))
+    else:
+        store(to, sum_corner(run, n, 2, down, rows, summed))
+        store(to + 1, sum_corner(run + 1, n, 2, down, rows, summed))
+
+
+cdef void sum_few_rows(const ReplicationPad2dPlan* plan, const Tile* tile, const element* grad_output__w, int64_t rows,
+                       element* grad_input__w, const real* summed) noexcept nogil:
+    """As sum_rows, for dense rows of at most COLUMNS numbers and short runs: less to set up, where planes are small."""
+    cdef real[COLUMNS] sums
+    cdef const Axis* w = &plan.w
+    cdef int64_t parts = plan.parts
+    cdef int64_t down = plan.grad_output_strides[2] * parts
+    cdef int64_t numbers = (tile.stop - tile.begin) * parts
+    cdef const element* source = grad_output__w + (tile.begin + w.shift) * parts
+    cdef element* to = grad_input__w + tile.begin * parts
+    cdef real* made = sums
+    if tile.begin > tile.iw or tile.stop < tile.end:
+        zero_columns(plan, grad_input__w, tile.iw, tile.begin)
+        zero_columns(plan, grad_input__w, tile.stop, tile.end)
+    if (real is float and element is float) or (real is double and element is double):
+        made = to
+        sum_dense_rows(made, source, down, rows, numbers)
+    else:
+        sum_dense_rows(made, source, down, rows, numbers)
+        narrow_row(to, <const real*>made, numbers)
+    if tile.head > 0:
+        store_corner(grad_input__w, grad_output__w, tile.head, down, rows, parts, summed)
+    if tile.tail > 0:
+        store_corner(grad_input__w + (w.size - 1) * parts, grad_output__w + (w.out - tile.tail) * parts, tile.tail,
+                     down, rows, parts, summed)
+
+
+cdef void sum_rows(const ReplicationPad2dPlan* plan, const Tile* tile, const element* grad_output__w, int64_t rows,
+                   element* grad_input__w, const real* summed) noexcept nogil:
+    """One row of gradInput from consecutive rows of gradOutput; any strides."""
+    cdef real[COLUMNS] sums
+    cdef element[COLUMNS] cells
+    cdef real[LANES] head_sums
+    cdef real[LANES] tail_sums
+    cdef const Axis* w = &plan.w
+    cdef int64_t parts = plan.parts
+    cdef int64_t source_along = plan.grad_output_strides[3] * parts
+    cdef int64_t along = plan.grad_input_strides[3] * parts
+    cdef int64_t head_chains = LANES if tile.head * parts >= LONG else parts
+    cdef int64_t tail_chains = LANES if tile.tail * parts >= LONG else parts
+    cdef int64_t tail_begin = w.out - tile.tail
+    cdef int64_t ow, end, columns, first, last
+    cdef element* to
+    if (source_along == parts and along == parts and rows <= STREAMS and w.out * parts <= COLUMNS
+            and tile.head * parts < LONG and tile.tail * parts < LONG):
+        sum_few_rows(plan, tile, grad_output__w, rows, grad_input__w, summed)
+        return
+    memset(head_sums, 0, sizeof(head_sums))
+    memset(tail_sums, 0, sizeof(tail_sums))
+    zero_columns(plan, grad_input__w, tile.iw, tile.begin)
+    zero_columns(plan, grad_input__w, tile.stop, tile.end)
+    # What the tile needs is one interval of gradOutput's columns: head, partners and tail touch or overlap.
+    ow = 0 if tile.head > 0 else (tile.begin + w.shift if tile.begin < tile.stop else tail_begin)
+    end = w.out if tile.tail > 0 else (tile.stop + w.shift if tile.begin < tile.stop else tile.head)
+    while ow < end:
+        columns = least(end - ow, COLUMNS // parts)
+        sum_block(<real*>sums, grad_output__w + ow * source_along, source_along, plan.grad_output_strides[2] * parts,
+                  rows, columns, parts)
+        if ow < tile.head:
+            add_run(<real*>head_sums, head_chains, ow * parts, <const real*>sums,
+                    least(columns, tile.head - ow) * parts)
+        if ow + columns > tail_begin:
+            first = most(tail_begin - ow, 0)
+            add_run(<real*>tail_sums, tail_chains, (ow + first - tail_begin) * parts,
+                    <const real*>sums + first * parts, (columns - first) * parts)
+        first = most(tile.begin + w.shift - ow, 0)
+        last = least(tile.stop + w.shift - ow, columns)
+        if first < last:
+            to = grad_input__w + (ow + first - w.shift) * along
+            if along == parts:
+                store_sums(to, <const real*>sums + first * parts, (last - first) * parts)
+            else:
+                store_sums(<element*>cells, <const real*>sums + first * parts, (last - first) * parts)
+                scatter(to, along, <const element*>cells, last - first, parts)
+        ow += columns
+    if tile.head > 0:
+        join_chains(<real*>head_sums, head_chains, parts)
+        store_number(grad_input__w, <const real*>head_sums, parts)
+    if tile.tail > 0:
+        join_chains(<real*>tail_sums, tail_chains, parts)
+        store_number(grad_input__w + (w.size - 1) * along, <const real*>tail_sums, parts)
+
+
+cdef void copy_band(const ReplicationPad2dPlan* plan, const Tile* tile, const element* grad_output__hw,
+                    element* grad_input__hw, int64_t rows, const real* summed) noexcept nogil:
+    """Rows of gradInput that have one row of gradOutput each."""
+    cdef const Axis* w = &plan.w
+    cdef int64_t parts = plan.parts
+    cdef int64_t source_down = plan.grad_output_strides[2] * parts
+    cdef int64_t down = plan.grad_input_strides[2] * parts
+    cdef int64_t numbers = (tile.stop - tile.begin) * parts
+    cdef int64_t row_bytes = (tile.end - tile.iw + tile.head + tile.tail) * parts * <int64_t>sizeof(element)
+    cdef int64_t chunk = rows
+    cdef int64_t n, r
+    if plan.grad_output_strides[3] != 1 or plan.grad_input_strides[3] != 1:
+        for r in range(rows):
+            sum_rows(plan, tile, grad_output__hw + r * source_down, 1, grad_input__hw + r * down, summed)
+        return
+    if source_down == numbers and down == numbers and tile.head == 0 and tile.tail == 0:
+        # Rows that follow one another are one.
+        numbers *= rows
+        rows = chunk = 1
+    elif rows * row_bytes > CHUNK:
+        chunk = most(CHUNK // row_bytes, 1)
+    while rows > 0:
+        n = least(rows, chunk)
+        copy_rows(grad_input__hw + tile.begin * parts, down, grad_output__hw + (tile.begin + w.shift) * parts,
+                  source_down, numbers, n)
+        if tile.begin > tile.iw or tile.stop < tile.end:
+            for r in range(n):
+                zero_columns(plan, grad_input__hw + r * down, tile.iw, tile.begin)
+                zero_columns(plan, grad_input__hw + r * down, tile.stop, tile.end)
+        if tile.head > 0:
+            fold_runs(grad_input__hw, down, grad_output__hw, source_down, tile.head * parts, parts, n, summed)
+        if tile.tail > 0:
+            fold_runs(grad_input__hw + (w.size - 1) * parts, down, grad_output__hw + (w.out - tile.tail) * parts,
+                      source_down, tile.tail * parts, parts, n, summed)
+        grad_output__hw += n * source_down
+        grad_input__hw += n * down
+        rows -= n
+
+
+cdef void backward_unit(const ReplicationPad2dPlan* plan, const Tile* tile, const element* grad_output__hw,
+                        element* grad_input__hw, int64_t ih, int64_t end, const real* summed) noexcept nogil:
+    """The rows [ih, end) and a tile of the columns of one plane of gradInput."""
+    cdef const Axis* h = &plan.h
+    cdef int64_t source_down = plan.grad_output_strides[2] * plan.parts
+    cdef int64_t down = plan.grad_input_strides[2] * plan.parts
+    cdef int64_t begin, stop, last, r
+    if ih == 0 and h.head > 0:
+        sum_rows(plan, tile, grad_output__hw, h.head, grad_input__hw, summed)
+        ih = 1
+    last = end - 1 if end == h.size and h.tail > 0 else end
+    begin = least(most(ih, h.begin), last)
+    stop = most(begin, least(last, h.end))
+    for r in range(ih, begin):
+        zero_columns(plan, grad_input__hw + r * down, tile.iw, tile.end)
+    if begin < stop:
+        copy_band(plan, tile, grad_output__hw + (begin + h.shift) * source_down, grad_input__hw + begin * down,
+                  stop - begin, summed)
+    for r in range(stop, last):
+        zero_columns(plan, grad_input__hw + r * down, tile.iw, tile.end)
+    if last < end:
+        sum_rows(plan, tile, grad_output__hw + (h.out - h.tail) * source_down, h.tail, grad_input__hw + last * down,
+                 summed)
+
+
+cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, int64_t unit, int64_t end, const real* summed,
+                      const element* stored) noexcept nogil:
+    """The units [unit, end); the last two arguments give their types only."""
+    cdef const element* grad_output__nchw = <const element*>data[0]
+    cdef element* grad_input__nchw = <element*>data[2]
+    cdef const element* grad_output__hw
+    cdef element* grad_input__hw
+    cdef int64_t n, c, ih, iw
+    cdef Tile tile
+    # Unit = ((n*C + c)*bands + band)*tiles + tile: taken apart once, then counted on.
+    iw = ih = c = 0
+    if unit > 0:
+        iw = unit % plan.tiles * plan.tile
+        ih = unit // plan.tiles % plan.bands * plan.band
+        c = unit // plan.tiles // plan.bands
+    n = quotient(c, plan.channels)
+    c -= n * plan.channels
+    tile = make_tile(&plan.w, iw, least(plan.tile, plan.w.size - iw))
+    while unit < end:
+        unit += 1
+        grad_output__hw = grad_output__nchw + plan.parts * (
+            n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1])
+        grad_input__hw = grad_input__nchw + plan.parts * (
+            n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1])
+        backward_unit(plan, &tile, grad_output__hw, grad_input__hw, ih, least(ih + plan.band, plan.h.size), summed)
+        if plan.tiles > 1:
+            iw = iw + plan.tile if iw + plan.tile < plan.w.size else 0
+            tile = make_tile(&plan.w, iw, least(plan.tile, plan.w.size - iw))
+        if iw == 0:
+            ih += plan.band
+            if ih >= plan.h.size:
+                ih = 0
+                c += 1
+                if c == plan.channels:
+                    c = 0
+                    n += 1
+    return ALL_GOOD
+
+
+cdef int64_t backward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const ReplicationPad2dPlan*>plan, data, begin, end, <const float*>NULL, <const float*>NULL)
+
+
+cdef int64_t backward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const ReplicationPad2dPlan*>plan, data, begin, end, <const double*>NULL, <const double*>NULL)
+
+
+cdef int64_t backward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const ReplicationPad2dPlan*>plan, data, begin, end, <const float*>NULL, <const half*>NULL)
+
+
+cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return backward(<const ReplicationPad2dPlan*>plan, data, begin, end, <const float*>NULL, <const bfloat*>NULL)
+
+
+cdef void replication_pad2d_kernels(KernelTable* table) noexcept nogil:
+    """Put this instruction set's kernels into the table. A complex number is two numbers: plan.parts."""
+    table.replication_pad2d_backward[<int>SLOT_F32] = backward_f32
+    table.replication_pad2d_backward[<int>SLOT_F64] = backward_f64
+    table.replication_pad2d_backward[<int>SLOT_F16] = backward_f16
+    table.replication_pad2d_backward[<int>SLOT_BF16] = backward_bf16
+    table.replication_pad2d_backward[<int>SLOT_C64] = backward_f32
+    table.replication_pad2d_backward[<int>SLOT_C128] = backward_f64
