@@ -369,7 +369,7 @@ cdef int read_ints(object values, str name, IntArray* array, bint scalar_allowed
         return 0
     elif type(values) is not tuple and type(values) is not list:
         values = sequence_of(values, name, scalar_allowed)
-    if type(values) is list and len(<list>values) <= 2 and plain_ints(<list>values, array):
+    if type(values) is list and len(<list>values) <= MAX_INTS and plain_ints(<list>values, array):
         return 0
     array.size = len(values)
     for i in range(array.size):

@@ -167,9 +167,9 @@ def indices_to_mask(
     words = memory[: 2 * g.batch * g.groups * size * g.words].view("<u2")
     words = words.reshape(g.batch, g.groups, size, g.words)
     k = np.where(good, kh * g.kernel[1] + kw, -1).reshape(g.batch, g.channels, g.positions)
-    n, p = np.arange(g.batch)[:, None], np.arange(g.positions)[None, :]
+    images, positions = np.arange(g.batch)[:, None], np.arange(g.positions)[None, :]
     for c in range(g.channels):  # within one channel no two windows share a word
         chosen = k[:, c] >= 0
-        where = tuple(np.broadcast_arrays(n, c // _LANES, k[:, c], p))
+        where = tuple(np.broadcast_arrays(images, c // _LANES, k[:, c], positions))
         words[tuple(axis[chosen] for axis in where)] |= np.uint16(1 << c % _LANES)
     return mask

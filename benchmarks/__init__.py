@@ -1,8 +1,8 @@
 """Times of aclnn_bw and its peers on the same data: ``python -m benchmarks --help``.
 
-``cases`` says what is measured, ``peers`` whom we are compared with, ``check`` proves a result before it is timed,
-``timing`` measures, ``report`` prints. A new operator is one class in ``cases``, its rows in ``CASES`` and one adapter
-per peer.
+``cases`` says what is measured, ``problem`` what an operator must tell to take part and a module named after each
+operator tells it, ``peers`` says whom we are compared with, ``check`` proves a result before it is timed, ``timing``
+measures, ``report`` prints. A new operator is one module, its rows in ``cases`` and one adapter per peer.
 """
 
 import sys

@@ -11,9 +11,10 @@ from contextlib import ExitStack
 import aclnn_bw
 
 from . import report
-from .cases import CASES, DTYPES, OPERATORS, Case
+from .cases import CASES, OPERATORS
 from .check import WrongResult
 from .peers import Peer, installed
+from .problem import DTYPES, Case
 
 
 def main(argv: Sequence[str] | None = None) -> int:

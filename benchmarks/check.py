@@ -22,33 +22,53 @@ class WrongResult(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """The formula's values, and what bounds the rounding error of a sum: sum|terms| and the number of terms."""
+    """What the formula gives.
 
-    exact: npt.NDArray[np.float64]
-    magnitude: npt.NDArray[np.float64]
-    terms: int
+    Without a magnitude the values are chosen, not computed: a result must equal them, and be of their dtype. Else they
+    are sums in float64 or complex128, and these bound the rounding error: sum|terms| and the number of terms.
+    """
+
+    exact: Array
+    magnitude: npt.NDArray[np.float64] | None = None
+    terms: int | Array = 0
 
 
 def check(
     result: Array, reference: Reference, dtype: np.dtype[Any], *, accumulated_in: np.dtype[Any], who: str
 ) -> None:
     """Raise WrongResult unless |result - exact| stays within the rounding error of a sum in ``accumulated_in``."""
-    if result.dtype != dtype or result.shape != reference.exact.shape:
-        raise WrongResult(f"{who} gave {result.dtype} {result.shape}: must be {dtype} {reference.exact.shape}")
-    # The reference is a float64 sum with an error of its own.
-    sums = _finfo(accumulated_in)
-    unit = float(sums.eps) + float(np.finfo(np.float64).eps)
-    tolerance = (reference.terms + 3) * (reference.magnitude * unit + float(sums.smallest_subnormal))
-    if accumulated_in != dtype:
-        # One rounding to the result's type: at most one unit in its last place, or of its smallest subnormal.
-        stored = _finfo(dtype)
-        tolerance += np.abs(reference.exact) * float(stored.eps) + float(stored.smallest_subnormal)
-    difference = np.abs(result.astype(np.float64) - reference.exact)
-    # Written so that a NaN counts as wrong.
-    wrong = ~(difference <= tolerance)
+    exact = reference.exact
+    if reference.magnitude is None:
+        dtype = exact.dtype
+    if result.dtype != dtype or result.shape != exact.shape:
+        raise WrongResult(f"{who} gave {result.dtype} {result.shape}: must be {dtype} {exact.shape}")
+    tolerance: Array
+    if reference.magnitude is None:
+        tolerance = np.zeros(exact.shape)
+        wrong = result != exact
+    else:
+        # The reference is a float64 sum with an error of its own.
+        sums = _finfo(_part(accumulated_in))
+        unit = float(sums.eps) + float(np.finfo(np.float64).eps)
+        tolerance = (reference.terms + 3) * (reference.magnitude * unit + float(sums.smallest_subnormal))
+        if accumulated_in != dtype:
+            # One rounding to the result's type: at most one unit in its last place, or of its smallest subnormal.
+            stored = _finfo(dtype)
+            tolerance += np.abs(exact) * float(stored.eps) + float(stored.smallest_subnormal)
+        # Written so that a NaN counts as wrong.
+        wrong = ~(np.abs(result.astype(exact.dtype) - exact) <= tolerance)
     if wrong.any():
         place = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
         raise WrongResult(
-            f"{who}: element {place} = {float(result[place])!r}, must be {float(reference.exact[place])!r} "
+            f"{who}: element {place} = {_text(result[place])}, must be {_text(exact[place])} "
             f"within {float(tolerance[place]):.3g}; {int(wrong.sum())} of {wrong.size} elements are wrong"
         )
+
+
+def _part(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of a complex number's parts; a real type is its own."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _text(value: Any) -> str:
+    return repr(complex(value) if np.iscomplexobj(value) else float(value))

@@ -13,9 +13,10 @@ import numpy as np
 
 import aclnn_bw
 
-from .cases import DTYPES, OPERATORS, Case, Contestant, Form, Problem
+from .cases import OPERATORS
 from .check import Reference, check
 from .peers import Peer
+from .problem import DTYPES, Case, Contestant, Form, Problem
 from .timing import Spread, Statement, measure, plain_copy, ratio
 
 _BUSY = "THE MACHINE IS BUSY with other work: threads wait for cores, and these figures mean little.\n"
@@ -59,7 +60,8 @@ class Row:
 
 def run(case: Case, dtype: str, peers: list[Peer], *, budget: float, seed: int = 0) -> Row:
     """Check and then time one case; WrongResult if anybody's result is wrong."""
-    with aclnn_bw.soc("Host"):  # the only rules under which every dtype goes through the two phases
+    layout = case.attributes.get("mask_layout", "bitmask")
+    with aclnn_bw.soc("Host", mask_layout=layout):  # the only rules under which every dtype goes through the two phases
         return _run(case, dtype, peers, budget, np.random.default_rng(seed))
 
 
@@ -68,12 +70,12 @@ def _run(case: Case, dtype: str, peers: list[Peer], budget: float, rng: np.rando
     problem = operator.problem(case, DTYPES[dtype], rng)
     ours = operator.ours(problem)
     rivals = [contestant for peer in peers if (contestant := peer.contestant(problem)) is not None]
-    reference = operator.reference(problem)
+    references = operator.references(problem)
     # We sum 16-bit types in float32; a peer may sum in the type itself.
-    _check(ours, problem, reference, DTYPES["float32"] if problem.dtype.itemsize < 4 else problem.dtype)
+    _check(ours, problem, references, DTYPES["float32"] if problem.dtype.itemsize < 4 else problem.dtype)
     for rival in rivals:
-        _check(rival, problem, reference, problem.dtype)
-    del reference
+        _check(rival, problem, references, problem.dtype)
+    del references
 
     statements: dict[str, Statement] = {}
     for contestant in (ours, *rivals):
@@ -98,14 +100,20 @@ def _run(case: Case, dtype: str, peers: list[Peer], budget: float, rng: np.rando
     )
 
 
-def _check(contestant: Contestant, problem: Problem, reference: Reference, accumulated_in: np.dtype[Any]) -> None:
+def _check(
+    contestant: Contestant, problem: Problem, references: tuple[Reference, ...], accumulated_in: np.dtype[Any]
+) -> None:
     who = f"{contestant.name}, {problem.name}"
-    contestant.out.fill(np.nan)
+    for out in contestant.outs:
+        out.fill(-1 if out.dtype.kind == "i" else np.nan)
     contestant.into.run()
-    check(contestant.out, reference, problem.dtype, accumulated_in=accumulated_in, who=who)
+    runs = [(contestant.outs, who)]
     if contestant.fresh:
-        result = contestant.to_array(contestant.fresh.run())
-        check(result, reference, problem.dtype, accumulated_in=accumulated_in, who=who + ", fresh output")
+        returned = contestant.fresh.run()
+        runs.append((returned if isinstance(returned, tuple) else (returned,), f"{who}, fresh output"))
+    for outs, name in runs:
+        for result, reference in zip(contestant.results(outs), references, strict=True):
+            check(result, reference, problem.dtype, accumulated_in=accumulated_in, who=name)
 
 
 def _times(contestant: Contestant, samples: Mapping[str, list[float]]) -> Times:

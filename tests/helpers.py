@@ -1,5 +1,8 @@
 """Shared by the operators' tests: the error bound, guarded arrays in any layout, one runner for both phases."""
 
+import ctypes
+import hashlib
+import mmap
 import os
 import subprocess
 import sys
@@ -8,6 +11,7 @@ from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
+import pytest
 import reference
 
 import aclnn_bw
@@ -263,3 +267,174 @@ def run_python(code, cwd, **environment):
     )  # fmt: skip
     assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-4000:]}"
     return done.stdout
+
+
+def require_isa(isa):
+    available = aclnn_bw.show_config(mode="dict")["isa_available"]
+    if not any(isa in name for name in available):
+        pytest.skip(f"this machine has {', '.join(available) or 'none of these'} only")
+
+
+def digest(*arrays):
+    """A hash of the values, all NaN as one."""
+    together = hashlib.sha256()
+    for array in arrays:
+        together.update(bits(array).tobytes() if array.dtype.kind in "fV" else array.tobytes())
+    return together.hexdigest()
+
+
+# ---- hostile values and places --------------------------------------------------------------------------------------
+
+# The smallest subnormal of each dtype.
+SMALLEST = {"float32": 2.0**-149, "float64": 2.0**-1074, "float16": 2.0**-24, "bfloat16": 2.0**-133}
+
+
+def sprinkled(values, rng, share=0.05):
+    """The values with some NaN, inf, zeros of either sign, subnormals and large numbers among them."""
+    smallest = SMALLEST[values.dtype.name]
+    specials = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, smallest, -3 * smallest, 6e4, -6e4]).astype(values.dtype)
+    values = values.copy()
+    places = rng.random(values.shape) < share
+    values[places] = specials[rng.integers(len(specials), size=int(places.sum()))]
+    return values
+
+
+def fenced(size):
+    """Memory between two pages that end the process when they are read or written."""
+    page = mmap.PAGESIZE
+    size = -(-size // page) * page
+    region = mmap.mmap(-1, size + 2 * page)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    for fence in (address, address + page + size):
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(fence), ctypes.c_size_t(page), 0) == 0
+    return np.frombuffer(region, np.uint8)[page : page + size]
+
+
+def at_fence(memory, shape, dtype, layout="contiguous", gap=1, at_end=True):
+    """An array of some layout, whose elements lie `gap` apart, at one end of the memory."""
+    base_shape, view = LAYOUTS[layout](*shape)
+    size = ((int(np.prod(shape)) - 1) * gap + 1) * dtype.itemsize
+    flat = (memory[-size:] if at_end else memory[:size]).view(dtype)
+    return view(flat[::gap].reshape(base_shape))
+
+
+def far_apart(folder, shapes, dtype, far_axis):
+    """Zeroed arrays whose `far_axis` steps by more than 2**31 elements, in a sparse file that holds little else."""
+    size = max(shape[far_axis] for shape in shapes), 2**31 + 8
+    file = np.memmap(folder / "sparse", dtype, "w+", shape=size).view(np.ndarray)
+    (folder / "sparse").unlink()  # the mapping keeps it while it is needed
+    arrays, first = [], 0
+    for shape in shapes:
+        near = [n for axis, n in enumerate(shape) if axis != far_axis]
+        last = first + int(np.prod(near))
+        blocks = file[: shape[far_axis], first:last].reshape(shape[far_axis], *near)
+        assert np.may_share_memory(blocks, file)
+        arrays.append(np.moveaxis(blocks, 0, far_axis))
+        first = last
+    return arrays
+
+
+# ---- MaxPool2dWithMask and its backward -----------------------------------------------------------------------------
+
+MASK_LAYOUTS = ("bitmask", "argmax")
+MAX_POOL_MODES = [("Host", dtype) for dtype in DTYPES] + [("Ascend910", "float32")]  # every arithmetic that exists
+
+
+class MaxPool(NamedTuple):
+    """A max pooling of an image of `input_shape`; the other fields are what the twin takes after a tensor."""
+
+    input_shape: tuple
+    kernel_size: int | tuple
+    stride: int | tuple | None = None
+    padding: int | tuple = 0
+    ceil_mode: bool = False
+
+    def __str__(self):
+        text = "x".join(map(str, self.input_shape)) + f"-k{self.kernel_size}"
+        text += f"-s{self.stride}" * (self.stride is not None) + f"-p{self.padding}" * (self.padding != 0)
+        return (text + "-ceil" * self.ceil_mode).replace("(", "").replace(")", "").replace(", ", "x")
+
+    @property
+    def attributes(self):
+        """kernel_size, stride, padding, dilation, ceil_mode: what the one-call functions take."""
+        return (*self[1:4], 1, self.ceil_mode)
+
+    @property
+    def lists(self):
+        """The same for the two-phase functions."""
+        stride = [] if self.stride is None else list(reference.pair(self.stride))
+        padding = list(reference.pair(self.padding))
+        return list(reference.pair(self.kernel_size)), stride, padding, [1], self.ceil_mode
+
+    @property
+    def output_shape(self):
+        return reference.pooled_shape(*self)
+
+    @property
+    def mask_shape(self):
+        return reference.mask_shape(*self)
+
+    @property
+    def hits_shape(self):
+        *leading, height, width = self.output_shape
+        return (*leading, int(np.prod(reference.pair(self.kernel_size))), height, width)
+
+    def values(self, rng, dtype):
+        return normal(rng, self.input_shape, DTYPES[dtype])
+
+    def gradients(self, rng, dtype):
+        return normal(rng, self.output_shape, DTYPES[dtype])
+
+    def indices(self, rng):
+        """Somewhere in each window."""
+        return reference.max_pool2d(rng.random(self.input_shape), *self[1:])[1]
+
+    def hits(self, indices):
+        return reference.hits_of_indices(indices, *self)
+
+    def mask(self, indices, layout="bitmask"):
+        """As the forward writes it; with a 1x1 kernel the layouts are one."""
+        if layout == "bitmask" or reference.pair(self.kernel_size) == (1, 1):
+            return reference.bitmask(self.hits(indices))
+        return reference.argmax_mask(indices, self.kernel_size)
+
+
+def with_garbage(mask, pool, rng, layout="bitmask"):
+    """The mask with random bytes in all places that a reader ignores."""
+    everything = reference.bitmask(np.ones(pool.hits_shape, bool))
+    if layout == "argmax" and reference.pair(pool.kernel_size) != (1, 1):
+        everything = reference.argmax_mask(np.full(pool.output_shape, -1), pool.kernel_size)
+    return (rng.integers(-128, 128, mask.shape, np.int8) & ~everything) | mask
+
+
+def max_pool2d_two_phase(pool, x, product="Host", layout="bitmask", out=None, mask=None, stream=None):
+    """The forward, (out, mask); the workspace is checked against the package's promise, as below."""
+    out = np.empty(pool.output_shape, x.dtype) if out is None else out
+    mask = np.empty(pool.mask_shape, np.int8) if mask is None else mask
+    with aclnn_bw.soc(product, mask_layout=layout):
+        size = run_two_phase("MaxPool2dWithMask", x, *pool.lists, out, mask, stream=stream)
+    assert size <= aclnn_bw.get_num_threads() * (2 * 2**20 + 64 * max(x.shape[-1], out.shape[-1]))
+    return out, mask
+
+
+def max_pool2d_backward_two_phase(pool, grad_output, mask, product="Host", layout="bitmask", out=None, stream=None):
+    out = np.empty(pool.input_shape, grad_output.dtype) if out is None else out
+    stand_in = np.broadcast_to(np.zeros((), grad_output.dtype), pool.input_shape)  # self gives its shape alone
+    with aclnn_bw.soc(product, mask_layout=layout):
+        size = run_two_phase("MaxPool2dWithMaskBackward", grad_output, stand_in, mask, *pool.lists, out, stream=stream)
+    longest_row = max(pool.input_shape[-1], grad_output.shape[-1])
+    assert size <= aclnn_bw.get_num_threads() * (2 * 2**20 + 64 * longest_row)
+    return out
+
+
+def assert_is_max_pool2d_backward(result, grad_output, hits, pool, product="Host"):
+    """The result against the twin, within the error bound; Ascend910 rounds float32 to float16 before and after."""
+    halves = product == "Ascend910" and grad_output.dtype == np.float32
+    wide = oracle_type(result.dtype)
+    grad_output = (reference.round_float16(grad_output) if halves else grad_output).astype(wide)
+    with np.errstate(invalid="ignore"):
+        exact, sum_abs, terms = (
+            reference.max_pool2d_backward(terms, hits, *pool, dtype=wide)
+            for terms in (grad_output, abs(grad_output), np.ones(pool.output_shape))
+        )
+    assert_is_sum(result, exact, sum_abs, terms, reference.round_float16 if halves else None)

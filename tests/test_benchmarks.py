@@ -7,20 +7,32 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import reference
-from helpers import DTYPES
 
 import aclnn_bw
 from benchmarks import __main__ as program
-from benchmarks import cases, peers, report, timing
+from benchmarks import cases, peers, report, timing, windows
 from benchmarks.check import Reference, WrongResult, check
+from benchmarks.problem import DTYPES, REAL, Case, Contestant, Form
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = "1x16x4x4 k4"
-AVG = cases.OPERATORS["avg_pool2d_backward"]
+
+# A small case of every operator.
+SMALL = {
+    "max_pool2d_with_mask_backward": ((2, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    "max_pool2d_with_mask": ((2, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    "upsample_nearest_exact1d_backward": ((2, 3, 26), {"output_size": 11}),
+    "avg_pool2d_backward": ((2, 3, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    "im2col_backward": ((2, 3, 9, 10), {"kernel_size": 3, "dilation": 2, "padding": 1, "stride": 2}),
+    "replication_pad2d_backward": ((2, 3, 5, 6), {"padding": (1, 2, 3, 0)}),
+}
+GRADIENTS = [name for name in SMALL if name != "max_pool2d_with_mask"]
+EVERY_DTYPE = [(name, dtype) for name in SMALL for dtype in (DTYPES if name == "replication_pad2d_backward" else REAL)]
 
 
 def command(*arguments):
@@ -32,10 +44,11 @@ def command(*arguments):
     )  # fmt: skip
 
 
-def small(dtype="float32", form=cases.Form.CALL, shape=(2, 3, 9, 10), **attributes):
-    """A small problem of the average pool."""
-    case = cases.Case("avg_pool2d_backward", shape, attributes or {"kernel_size": 3, "stride": 2, "padding": 1}, form)
-    return AVG.problem(case, DTYPES[dtype], np.random.default_rng(1))
+def small(dtype="float32", form=Form.CALL, shape=None, operator="avg_pool2d_backward", **attributes):
+    """A small problem of an operator."""
+    usual_shape, usual = SMALL[operator]
+    case = Case(operator, shape or usual_shape, attributes or usual, form)
+    return cases.OPERATORS[operator].problem(case, DTYPES[dtype], np.random.default_rng(1))
 
 
 # ---- the command ----------------------------------------------------------------------------------------------------
@@ -45,7 +58,12 @@ def test_list_shows_every_case_in_every_dtype():
     done = command("--list")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == sum(len(case.dtypes) for case in cases.CASES)
-    assert "avg_pool2d_backward  32x256x35x35 k3 s1 p1  bfloat16" in done.stdout.splitlines()
+    assert {
+        "avg_pool2d_backward  32x256x35x35 k3 s1 p1  bfloat16",
+        "max_pool2d_with_mask_backward  8x192x28x28 k3 s1 p1 argmax  float64",
+        "upsample_nearest_exact1d_backward  8x256x4096 -> 5000  float32",
+        "replication_pad2d_backward  1x3x1080x1920 p(10,20,30,40)  complex128",
+    } <= set(done.stdout.splitlines())
 
 
 def test_filters(capsys):
@@ -57,12 +75,19 @@ def test_filters(capsys):
     ]
 
 
+@pytest.mark.parametrize("operator", SMALL)
+def test_the_operator_can_be_chosen(capsys, operator):
+    assert program.main(["--list", "--operator", operator]) == 0
+    listed = {line.split("  ")[0] for line in capsys.readouterr().out.splitlines()}
+    assert listed == {operator}
+
+
 def test_a_quick_run_prints_a_table_and_writes_the_figures(tmp_path):
     file = tmp_path / "figures.json"
     done = command("--quick", "--no-peers", "--threads", "1", "--case", TINY, "--json", str(file), "--progress")
     assert done.returncode == 0, done.stderr
     selected = [case for case in cases.CASES if TINY in case.title]
-    assert len(selected) == len(cases.Form)
+    assert len(selected) == len(Form)
 
     lines = done.stdout.splitlines()
     assert aclnn_bw.__version__ in lines[0]
@@ -115,12 +140,21 @@ def test_bad_arguments(capsys, arguments, part):
 # ---- a wrong result is not timed ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("form", cases.Form)
-def test_our_results_pass_the_check(dtype, form):
-    row = report.run(replace(small(dtype).case, form=form), dtype, [], budget=0.001)
+@pytest.mark.parametrize(("operator", "dtype"), EVERY_DTYPE)
+@pytest.mark.parametrize("form", Form)
+def test_our_results_pass_the_check(operator, dtype, form):
+    row = report.run(small(dtype, form, operator=operator).case, dtype, [], budget=0.001)
     assert row.ours.into.median > 0
-    assert (row.ours.fresh is not None) == (form is cases.Form.CALL)
+    assert (row.ours.fresh is not None) == (form is Form.CALL)
+
+
+@pytest.mark.parametrize("operator", ["max_pool2d_with_mask", "max_pool2d_with_mask_backward"])
+@pytest.mark.parametrize("form", Form)
+def test_both_mask_layouts(operator, form):
+    case = small(form=form, operator=operator, kernel_size=3, stride=1, padding=1, mask_layout="argmax").case
+    row = report.run(case, "float32", [], budget=0.001)
+    # The two-phase calls get the layout from the context.
+    assert ("mask_layout='argmax'" in row.statement) == (form is Form.CALL and "backward" in operator)
 
 
 def test_wrong_results_of_ours_are_reported_and_not_timed(monkeypatch, capsys, tmp_path):
@@ -137,10 +171,10 @@ def test_wrong_results_of_ours_are_reported_and_not_timed(monkeypatch, capsys, t
     file = tmp_path / "figures.json"
     assert program.main(["--quick", "--no-peers", "--case", TINY, "--json", str(file)]) == 1
     printed = capsys.readouterr().out
-    assert printed.count("WRONG RESULT, not timed") == len(cases.Form)
+    assert printed.count("WRONG RESULT, not timed") == len(Form)
     figures = json.loads(file.read_text())
     assert figures["rows"] == []
-    assert len(figures["wrong"]) == len(cases.Form)
+    assert len(figures["wrong"]) == len(Form)
     assert "element (0, 3, 2, 1)" in figures["wrong"][0]
     assert "1 of 256 elements are wrong" in figures["wrong"][0]
 
@@ -156,6 +190,23 @@ def test_fresh_results_are_checked_as_well(monkeypatch):
         report.run(small().case, "float32", [], budget=0.001)
 
 
+def test_a_wrong_mask_is_caught(monkeypatch):
+    right = aclnn_bw.aclnnMaxPool2dWithMask
+    problem = small(operator="max_pool2d_with_mask")
+    contestant = cases.OPERATORS["max_pool2d_with_mask"].ours(problem)
+    references = cases.OPERATORS["max_pool2d_with_mask"].references(problem)
+    report._check(contestant, problem, references, problem.dtype)
+
+    def without_the_last_bit(workspace, size, executor):
+        right(workspace, size, executor)
+        words = contestant.outs[1].reshape(-1).view("<u2")
+        words[np.flatnonzero(words)[-1]] = 0
+
+    contestant.into.names["aclnnMaxPool2dWithMask"] = without_the_last_bit
+    with pytest.raises(WrongResult, match=r"= -1\.0, must be"):
+        report._check(contestant, problem, references, problem.dtype)
+
+
 class WrongPeer:
     """A framework that computes zeros."""
 
@@ -165,13 +216,24 @@ class WrongPeer:
         """Nothing to set."""
 
     def contestant(self, problem):
-        out = np.empty_like(problem.inputs["x"])
-        return cases.Contestant(self.name, timing.Statement("out.fill(0)", {"out": out}), out, None)
+        out = np.empty(problem.case.shape, problem.dtype)
+        return Contestant(self.name, timing.Statement("out.fill(0)", {"out": out}), (out,), None)
 
 
-def test_wrong_results_of_a_peer_are_caught():
-    with pytest.raises(WrongResult, match=r"^wrong, avg_pool2d_backward 2x3x9x10 k3 s2 p1 float32: element"):
-        report.run(small().case, "float32", [WrongPeer()], budget=0.001)
+@pytest.mark.parametrize("operator", GRADIENTS)
+def test_wrong_results_of_a_peer_are_caught(operator):
+    case = small(operator=operator).case
+    with pytest.raises(WrongResult) as error:
+        report.run(case, "float32", [WrongPeer()], budget=0.001)
+    assert str(error.value).startswith(f"wrong, {operator} {case.title} float32: element")
+
+
+def test_titles():
+    titles = {name: small(operator=name).case.title for name in SMALL}
+    assert titles["avg_pool2d_backward"] == "2x3x9x10 k3 s2 p1"
+    assert titles["upsample_nearest_exact1d_backward"] == "2x3x26 -> 11"
+    assert titles["im2col_backward"] == "2x3x9x10 k3 d2 p1 s2"
+    assert titles["replication_pad2d_backward"] == "2x3x5x6 p(1,2,3,0)"
 
 
 def test_a_peer_that_does_not_offer_the_case_is_left_out():
@@ -183,8 +245,8 @@ def test_a_peer_that_does_not_offer_the_case_is_left_out():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_check_is_sharp(dtype):
     dtype = DTYPES[dtype]
-    sums = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
-    exact = np.array([1.0, -2.0, 0.0, 100.0])
+    sums = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+    exact = np.array([1.0, -2.0, 0.0, 100.0], np.complex128 if dtype.kind == "c" else np.float64)
     expected = Reference(exact, np.abs(exact), terms=4)
     result = exact.astype(dtype)
     check(result, expected, dtype, accumulated_in=sums, who="x")
@@ -195,9 +257,29 @@ def test_the_check_is_sharp(dtype):
         bad[place] = wrong
         with pytest.raises(WrongResult, match=rf"x: element \({place},\) = .*; 1 of 4 elements are wrong"):
             check(bad, expected, dtype, accumulated_in=sums, who="x")
-    for bad in result[:3], result.astype(np.int64):
+    for bad in result[:3], result.real.astype(np.int64):
         with pytest.raises(WrongResult, match="must be"):
             check(bad, expected, dtype, accumulated_in=sums, who="x")
+
+
+def test_the_check_sees_both_parts_of_a_complex_number():
+    exact = np.array([1 + 2j])
+    expected = Reference(exact, np.array([3.0]), terms=1)
+    result = exact.astype(np.complex64)
+    check(result, expected, result.dtype, accumulated_in=result.dtype, who="x")
+    for wrong in 1 + 2.0001j, 1.0001 + 2j, complex(1, math.nan):
+        with pytest.raises(WrongResult, match=r"must be \(1\+2j\)"):
+            check(np.array([wrong], np.complex64), expected, result.dtype, accumulated_in=result.dtype, who="x")
+
+
+@pytest.mark.parametrize("values", [np.array([5, -1]), np.array([1.5, 2], np.float16)])
+def test_chosen_values_must_be_met_exactly(values):
+    float32 = DTYPES["float32"]
+    check(values, Reference(values), float32, accumulated_in=float32, who="x")
+    with pytest.raises(WrongResult, match=r"x: element \(1,\) .* within 0; 1 of 2 elements are wrong"):
+        check(np.array([values[0], values[1] + 1]), Reference(values), float32, accumulated_in=float32, who="x")
+    with pytest.raises(WrongResult, match="must be"):
+        check(values.astype(np.float32), Reference(values), float32, accumulated_in=float32, who="x")
 
 
 @pytest.mark.parametrize(
@@ -210,16 +292,110 @@ def test_the_check_is_sharp(dtype):
         {"kernel_size": 5},
     ],
 )
-def test_the_formula_is_the_tests_formula(attributes):
+def test_the_average_formula_is_the_tests_formula(attributes):
     problem = small("float64", **attributes)
     grad_output = problem.inputs["grad_output"]
-    seen = AVG.reference(problem)
+    (seen,) = cases.OPERATORS["avg_pool2d_backward"].references(problem)
     exact = reference.avg_pool2d_backward(grad_output, problem.case.shape, **attributes)
     magnitude, terms = reference.sum_abs_and_terms(grad_output, problem.case.shape, **attributes)
     np.testing.assert_allclose(seen.exact, exact, rtol=0, atol=1e-14)
     np.testing.assert_allclose(seen.magnitude, magnitude, rtol=0, atol=1e-14)
     assert seen.terms >= terms.max()
     report.run(problem.case, "float64", [], budget=0.001)
+
+
+def max_pool2d_backward(grad_output, problem):
+    geometry = (problem.case.shape, *(problem.case.attributes[name] for name in ("kernel_size", "stride", "padding")))
+    hits = reference.hits_of_indices(problem.inputs["indices"], *geometry)
+    return reference.max_pool2d_backward(grad_output, hits, *geometry, dtype=grad_output.dtype)
+
+
+def upsample_nearest_exact1d_backward(grad_output, problem):
+    scales = problem.case.attributes.get("scales", 0)
+    return reference.upsample_nearest_exact1d_backward(grad_output, problem.case.shape, scales, grad_output.dtype)
+
+
+def im2col_backward(grad_output, problem):
+    size, attributes = problem.case.shape[2:], problem.case.attributes
+    return reference.im2col_backward(grad_output, size, **attributes, dtype=grad_output.dtype)
+
+
+def replication_pad2d_backward(grad_output, problem):
+    sides = problem.case.attributes["padding"]
+    sides = (sides,) * 4 if isinstance(sides, int) else sides
+    return reference.replication_pad2d_backward(grad_output, problem.case.shape, sides, grad_output.dtype)
+
+
+@pytest.mark.parametrize(
+    ("twin", "attributes"),
+    [
+        (max_pool2d_backward, {"kernel_size": 3, "stride": 2, "padding": 1}),
+        (max_pool2d_backward, {"kernel_size": 2, "stride": 3, "padding": 0, "mask_layout": "argmax"}),
+        (upsample_nearest_exact1d_backward, {"output_size": 11}),
+        (upsample_nearest_exact1d_backward, {"output_size": 60}),
+        (upsample_nearest_exact1d_backward, {"output_size": 31, "scales": 1.7}),
+        (im2col_backward, {"kernel_size": 3, "dilation": 2, "padding": 1, "stride": 2}),
+        (im2col_backward, {"kernel_size": 2, "stride": 3}),
+        (im2col_backward, {"kernel_size": 4, "padding": 5}),  # positions that no window has inside the image
+        (replication_pad2d_backward, {"padding": 2}),
+        (replication_pad2d_backward, {"padding": (7, 0, 1, 9)}),
+        (replication_pad2d_backward, {"padding": (-1, 2, 3, -2)}),
+    ],
+)
+def test_the_formulas_are_the_tests_formulas(twin, attributes):
+    operator = twin.__name__.replace("max_pool2d_", "max_pool2d_with_mask_")
+    problem = small("float64", operator=operator, **attributes)
+    grad_output = problem.inputs["grad_output"]
+    (seen,) = cases.OPERATORS[operator].references(problem)
+    np.testing.assert_allclose(seen.exact, twin(grad_output, problem), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(seen.magnitude, twin(np.abs(grad_output), problem), rtol=0, atol=1e-14)
+    terms = twin(np.ones_like(grad_output), problem)
+    assert np.all(seen.terms >= terms)
+    if twin is not max_pool2d_backward:  # how many windows share a maximum is the data's to say
+        assert np.max(seen.terms) == terms.max()
+    report.run(problem.case, "float64", [], budget=0.001)
+
+
+def test_complex_sums_are_bounded_by_their_parts():
+    problem = small("complex128", operator="replication_pad2d_backward")
+    grad_output = problem.inputs["grad_output"]
+    assert np.std(grad_output.real) > 0.5
+    assert np.std(grad_output.imag) > 0.5
+    (seen,) = cases.OPERATORS["replication_pad2d_backward"].references(problem)
+    np.testing.assert_allclose(seen.exact, replication_pad2d_backward(grad_output, problem), rtol=0, atol=1e-14)
+    parts = np.abs(grad_output.real) + np.abs(grad_output.imag)
+    np.testing.assert_allclose(seen.magnitude, replication_pad2d_backward(parts, problem), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", REAL)
+def test_the_maxima_are_the_tests_maxima(dtype):
+    problem = small(dtype, operator="max_pool2d_with_mask")
+    values, indices = cases.OPERATORS["max_pool2d_with_mask"].references(problem)
+    x = problem.inputs["x"].astype(np.float64)
+    expected = reference.max_pool2d(x, 3, 2, 1)
+    assert np.array_equal(values.exact.astype(np.float64), expected[0])
+    assert np.array_equal(indices.exact, expected[1])
+    assert values.exact.dtype == problem.dtype
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize(("k", "s", "p", "d"), [(3, 2, 1, 1), (2, 3, 1, 1), (1, 1, 0, 1), (3, 2, 4, 2), (2, 1, 0, 5)])
+def test_windows(k, s, p, d, ceil_mode):
+    a = {"kernel_size": k, "stride": s, "padding": p, "dilation": d, "ceil_mode": ceil_mode}
+    h, w = 7, 10
+    shape = [windows.count(size, a) for size in (h, w)]
+    assert shape == [reference.pooled_size(size, k, s, p, ceil_mode, d) for size in (h, w)]
+    place = np.arange(h * w).reshape(h, w)
+    seen = {}
+    for position, (_, oh, ow), (_, ih, iw) in windows.positions(h, w, a):
+        numbers = np.arange(np.prod(shape)).reshape(shape)[oh, ow]
+        seen |= {(position, number): at for number, at in zip(numbers.flat, place[ih, iw].flat, strict=True)}
+    expected = {}
+    for oh, ow, kh, kw in np.ndindex(*shape, k, k):
+        ih, iw = oh * s - p + kh * d, ow * s - p + kw * d
+        if 0 <= ih < h and 0 <= iw < w:
+            expected[kh * k + kw, oh * shape[1] + ow] = ih * w + iw
+    assert seen == expected
 
 
 # ---- the rows -------------------------------------------------------------------------------------------------------
@@ -229,13 +405,33 @@ def test_the_rows_are_distinct_and_possible():
     assert len({(case.operator, case.title) for case in cases.CASES}) == len(cases.CASES)
     for case in cases.CASES:
         assert case.operator in cases.OPERATORS
-        assert set(case.dtypes) <= set(cases.DTYPES)
+        assert set(case.dtypes) <= set(DTYPES)
         # Two planes of the row's own size are enough to see that it runs.
         report.run(replace(case, shape=(1, 2, *case.shape[2:])), "float32", [], budget=0.001)
 
 
+def test_every_operator_has_rows_and_a_tiny_one_in_one_call():
+    assert set(SMALL) == set(cases.OPERATORS)
+    for operator in GRADIENTS:
+        rows = [case for case in cases.CASES if case.operator == operator]
+        assert set(rows[0].dtypes) == {dtype for name, dtype in EVERY_DTYPE if name == operator}
+        assert any(math.prod(case.shape) <= 256 and case.form is Form.CALL for case in rows)
+
+
 def test_the_bytes_of_a_problem_are_those_it_must_read_and_write():
-    assert small("float16", kernel_size=2, stride=2, shape=(1, 1, 4, 6)).nbytes == 2 * (6 + 24)
+    def of(operator, dtype="float16", **attributes):
+        return small(dtype, operator=operator, **attributes).nbytes
+
+    assert of("avg_pool2d_backward", kernel_size=2, stride=2, shape=(1, 1, 4, 6)) == 2 * (6 + 24)
+    assert of("im2col_backward", kernel_size=2, stride=2, shape=(1, 1, 4, 6)) == 2 * (24 + 24)
+    assert of("replication_pad2d_backward", "complex64", padding=1, shape=(1, 1, 4, 6)) == 8 * (48 + 24)
+    assert of("upsample_nearest_exact1d_backward", output_size=7, shape=(1, 1, 5)) == 2 * (7 + 5)
+    # 17 channels are two groups, whose words are of 2 bytes each; an argmax is of 4 bytes.
+    pool = {"kernel_size": 2, "stride": 2, "shape": (1, 17, 4, 6)}
+    assert of("max_pool2d_with_mask_backward", **pool) == 17 * 2 * (6 + 24) + 2 * 4 * 6 * 2
+    assert of("max_pool2d_with_mask_backward", **pool, mask_layout="argmax") == 17 * (2 * (6 + 24) + 4 * 6)
+    # The forward writes its mask to the end: 4 positions of one row of 16 words and one more.
+    assert of("max_pool2d_with_mask", **pool) == 17 * (2 * (6 + 24) + 4 * 64)
 
 
 # ---- timing ---------------------------------------------------------------------------------------------------------
@@ -312,11 +508,20 @@ def test_a_table_with_two_peers_takes_two_lines():
 # ---- the peers ------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def torch_on_one_thread():
+    """Small arrays need no more, and on a busy machine a second thread is waited for."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield torch
+    torch.set_num_threads(before)
+
+
 @pytest.mark.torch
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_torch_is_right_and_compared(dtype):
-    pytest.importorskip("torch")
-    row = report.run(small(dtype).case, dtype, [peers.Torch()], budget=0.001)
+@pytest.mark.parametrize(("operator", "dtype"), EVERY_DTYPE)
+def test_torch_is_right_and_compared(operator, dtype, torch_on_one_thread):
+    row = report.run(small(dtype, operator=operator).case, dtype, [peers.Torch()], budget=0.001)
     comparison = row.peers["torch"]
     assert comparison.into_ratio.median > 0
     assert comparison.fresh_ratio.median > 0
@@ -325,19 +530,30 @@ def test_torch_is_right_and_compared(dtype):
 @pytest.mark.torch
 def test_torch_must_write_into_the_memory_it_is_given():
     pytest.importorskip("torch")
+
+    class Copies:
+        """Operators that put a copy of x into no memory of ours."""
+
+        default = out = staticmethod(lambda x, out=None: x.clone())
+
+    torch = peers.Torch()
+    torch._torch = SimpleNamespace(
+        from_numpy=torch._torch.from_numpy, ops=SimpleNamespace(aten=SimpleNamespace(copies=Copies))
+    )
     with pytest.raises(RuntimeError, match="memory it was given"):
-        peers.Torch()._contestant(small(), fresh="x", into="x.clone()")
+        torch._contestant(small(), "copies", "x", "out")
 
 
 @pytest.mark.torch
-def test_torch_is_told_its_threads():
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    try:
-        peers.Torch().set_threads(1)
-        assert torch.get_num_threads() == 1
-    finally:
-        torch.set_num_threads(before)
+def test_a_dtype_that_torch_lacks_is_left_out():
+    pytest.importorskip("torch")
+    assert peers.Torch().contestant(small("complex64", operator="upsample_nearest_exact1d_backward")) is None
+
+
+@pytest.mark.torch
+def test_torch_is_told_its_threads(torch_on_one_thread):
+    peers.Torch().set_threads(2)
+    assert torch_on_one_thread.get_num_threads() == 2
 
 
 def test_peers_that_are_not_installed_are_left_out(monkeypatch):

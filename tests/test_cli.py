@@ -12,7 +12,7 @@ import pytest
 import reference
 
 import aclnn_bw
-from aclnn_bw import cli
+from aclnn_bw import _demos, _runs, cli
 
 SHAPE = (2, 3, 9, 10)
 RUN = ("run", "avg_pool2d_backward")
@@ -81,21 +81,59 @@ def test_demo_prints_the_steps_and_the_result_on_every_product(folder, soc):
     done = command("demo", **({"ACLNN_BW_SOC": soc} if soc else {}))
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == f"AvgPool2dBackward on {soc or 'Ascend910B'}"
+    assert lines[0].startswith(f"AvgPool2dBackward on {soc or 'Ascend910B'}: ")
     assert [line[0] for line in lines if line[1:2] == "."] == list("1234567")
     assert lines.count("  0.0625  0.0625  0.0625  0.0625") == 4
-    assert lines[-1] == "256 of 256 elements are 1/16, as all of them must be"
+    assert lines[-1] == "gradInput: 256 of 256 elements are right"
 
 
-def test_demo_of_a_named_operator(capsys):
-    assert cli.main(["demo", "avg_pool2d_backward"]) == 0
-    assert "AvgPool2dBackward" in capsys.readouterr().out
+# Of each demo: rows that it prints, its last line, and the products that have its operators.
+DEMOS = {
+    "avg_pool2d_backward": ("0.0625  0.0625", "gradInput: 256 of 256", "Ascend910 Ascend310P Ascend910B Host"),
+    "im2col_backward": ("2  4  2", "out: 9 of 9", "Ascend910 Ascend910B Host"),
+    "max_pool2d_with_mask": ("13  15", "indices: 256 of 256", "Ascend910 Ascend310P Ascend910B Host"),
+    "max_pool2d_with_mask_backward": ("0  3  0  4", "gradInput: 16 of 16", "Ascend910 Ascend910B Host"),
+    "replication_pad2d_backward": ("4  2  4", "gradInput: 9 of 9", "Ascend910 Ascend310P Ascend910B Host"),
+    "upsample_nearest_exact1d_backward": ("11  15", "out: 4 of 4", "Ascend910B Host"),
+}
 
 
-def test_demo_tells_a_wrong_result(capsys, monkeypatch):
-    monkeypatch.setattr(aclnn_bw, "aclnnAvgPool2dBackward", lambda workspace, size, executor, stream=None: None)
-    assert cli.main(["demo"]) == 1
-    assert "0 of 256 elements are 1/16" in capsys.readouterr().out
+def test_every_operator_has_a_demo_and_can_be_run():
+    assert set(DEMOS) == set(_demos.DEMOS) == set(_runs.OPERATORS)
+
+
+@pytest.mark.parametrize("soc", ["Ascend910", "Ascend310P", "Ascend910B", "Host"])
+@pytest.mark.parametrize("operator", DEMOS)
+def test_demos(capsys, operator, soc):
+    row, last, products = DEMOS[operator]
+    with aclnn_bw.soc(soc, mask_layout="argmax"):  # the demos choose the layout that they explain
+        status = cli.main(["demo", operator])
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert f" on {soc}: " in lines[0]
+    steps = [line.split(".")[0] for line in lines if line.split(".")[0].isdigit()]
+    assert steps == [str(i + 1) for i in range(len(steps))]
+    if soc in products.split():
+        assert (status, printed.err) == (0, "")
+        assert any(line.startswith(f"  {row}") for line in lines)
+        assert lines[-1] == f"{last} elements are right"
+        assert "aclFinalize" in lines[-1 - len(_demos.DEMOS[operator].expected)]
+    else:
+        assert status == 2
+        assert printed.err.startswith("aclnn-bw: error: ")
+        assert soc in printed.err
+        assert printed.err.count("\n") == 1
+    aclnn_bw.aclInit()  # the demo has finished what it began, whether it was refused or not
+    aclnn_bw.aclFinalize()
+
+
+@pytest.mark.parametrize("operator", DEMOS)
+def test_demos_tell_a_wrong_result(capsys, monkeypatch, operator):
+    name = [*_demos.DEMOS[operator].calls][-1]
+    monkeypatch.setattr(aclnn_bw, f"aclnn{name}", lambda workspace, size, executor, stream=None: None)
+    assert cli.main(["demo", operator]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == DEMOS[operator][1].replace(": ", ": 0 of ").rsplit(" of ", 1)[0] + " elements are right"
 
 
 def test_run_prints_what_it_did_and_writes_the_result(folder):
@@ -130,8 +168,8 @@ def test_version_and_help(capsys):
 # ---- the options of run ---------------------------------------------------------------------------------------------
 
 
-def run(capsys, *arguments):
-    assert cli.main([*RUN, *map(str, arguments), "--out", "dx.npy"]) == 0, capsys.readouterr().err
+def run(capsys, *arguments, operator=RUN[1]):
+    assert cli.main(["run", operator, *map(str, arguments), "--out", "dx.npy"]) == 0, capsys.readouterr().err
     return np.load("dx.npy")
 
 
@@ -242,6 +280,160 @@ def test_the_output_may_replace_an_input(folder):
     assert_gradient(np.load("g.npy"), grad_output, 3, 2, 1)
 
 
+# ---- the other operators --------------------------------------------------------------------------------------------
+
+
+def normal(rng, *shape, dtype=np.float32):
+    """What --grad-output and --self are read from."""
+    return (rng.standard_normal((*shape, 2)) @ [1, 1j if np.dtype(dtype).kind == "c" else 1]).astype(dtype)
+
+
+def assert_close(result, exact):
+    """Sums of a few terms, none of which is large."""
+    result = result.view(ml_dtypes.bfloat16) if result.dtype == np.uint16 else result
+    eps = float(ml_dtypes.finfo(result.dtype).eps)
+    np.testing.assert_allclose(result.astype(exact.dtype), exact, rtol=2 * eps, atol=20 * min(eps, 1e-6))
+
+
+def described(capsys):
+    """What `run` printed of the arrays."""
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("phase 2")]
+    return dict(line.split(None, 1) for line in lines if " x " in line)
+
+
+@pytest.mark.parametrize(
+    ("options", "attributes"),
+    [
+        (("--kernel-size", 3), (3,)),
+        (("--kernel-size", 3, "--dilation", 2, "--padding", 1, "--stride", 2), (3, 2, 1, 2)),
+        (
+            ("--kernel-size", 3, 2, "--dilation", 1, 3, "--padding", 2, 0, "--stride", 2, 1),
+            ((3, 2), (1, 3), (2, 0), (2, 1)),
+        ),
+    ],
+)
+@pytest.mark.parametrize("batch", [(), (2,), (0,)])
+def test_im2col(folder, capsys, rng, options, attributes, batch):
+    columns = reference.im2col(np.zeros((3, 9, 8)), *attributes)
+    grad_output = normal(rng, *batch, *columns.shape)
+    np.save("g.npy", grad_output)
+    given = ("--grad-output", "g.npy", "--input-size", 9, 8)
+    result = run(capsys, *given, *options, operator="im2col_backward")
+    assert_close(result, reference.im2col_backward(grad_output, (9, 8), *attributes))
+    size = " x ".join(map(str, (*batch, 3, 9, 8)))
+    assert described(capsys)["out"] == f"float32 {size}"
+
+
+@pytest.mark.parametrize(("out", "dtype"), [("float16", np.float16), ("bfloat16", np.uint16), ("float64", np.float64)])
+def test_im2col_into_another_dtype(folder, capsys, rng, out, dtype):
+    np.save("g.npy", grad_output := normal(rng, 12, 16))
+    options = ("--grad-output", "g.npy", "--input-size", 8, "--kernel-size", 2, "--stride", 2, "--out-dtype", out)
+    result = run(capsys, *options, operator="im2col_backward")
+    assert result.dtype == dtype
+    assert_close(result, reference.im2col_backward(grad_output, (8, 8), 2, 1, 0, 2))
+
+
+@pytest.mark.parametrize(
+    ("scales", "attributes"), [((), ()), (("--scales", 2.5), (2.5,)), (("--output-size", 11, "--scales", 0), ())]
+)
+def test_upsample(folder, capsys, rng, scales, attributes):
+    np.save("g.npy", grad_output := normal(rng, 2, 3, 11))
+    given = ("--grad-output", "g.npy", "--input-size", 2, 3, 5)
+    result = run(capsys, *given, *scales, operator="upsample_nearest_exact1d_backward")
+    exact = reference.upsample_nearest_exact1d_backward(grad_output, (2, 3, 5), *attributes)
+    assert_close(result, exact)
+    assert described(capsys) == {"gradOutput": "float32 2 x 3 x 11", "out": "float32 2 x 3 x 5"}
+
+
+@pytest.mark.parametrize(
+    ("padding", "sides"), [((2,), (2, 2, 2, 2)), ((1, 2, 0, 3), (1, 2, 0, 3)), ((-1, 7, -2, 0), (-1, 7, -2, 0))]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, np.complex64, np.complex128])
+def test_pad(folder, capsys, rng, padding, sides, dtype):
+    left, right, top, bottom = sides
+    np.save("g.npy", grad_output := normal(rng, 2, 3, 6 + top + bottom, 5 + left + right, dtype=dtype))
+    given = ("--grad-output", "g.npy", "--self-shape", 2, 3, 6, 5, "--padding", *padding)
+    result = run(capsys, *given, operator="replication_pad2d_backward")
+    assert result.dtype == dtype
+    wide = np.result_type(dtype, np.float64)
+    assert_close(result, reference.replication_pad2d_backward(grad_output, (2, 3, 6, 5), sides, dtype=wide))
+
+
+MAX_POOL = ("max_pool2d_with_mask", "max_pool2d_with_mask_backward")
+
+
+@pytest.mark.parametrize("layout", ["bitmask", "argmax"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize(
+    ("options", "geometry"),
+    [
+        (("--kernel-size", 3, "--stride", 2, "--padding", 1, "--dilation", 1), (3, 2, 1)),
+        (("--kernel-size", 2, 3, "--ceil-mode"), ((2, 3), None, 0, True)),
+    ],
+)
+def test_max_pool_forward_and_backward(folder, capsys, rng, options, geometry, batch, layout):
+    np.save("x.npy", x := normal(rng, *batch, 19, 9, 10))
+    options = (*options, "--mask-layout", layout)
+    out = run(capsys, "--self", "x.npy", *options, "--mask-out", "mask.npy", operator=MAX_POOL[0])
+    assert set(described(capsys)) == {"self", "out", "indices"}
+    values, indices = reference.max_pool2d(x, *geometry)
+    hits = reference.hits_of_indices(indices, x.shape, *geometry)
+    assert np.array_equal(out, values)
+    mask = np.load("mask.npy")
+    expected = reference.bitmask(hits) if layout == "bitmask" else reference.argmax_mask(indices, geometry[0])
+    assert np.array_equal(mask, expected)
+
+    np.save("g.npy", grad_output := normal(rng, *out.shape))
+    result = run(capsys, *GIVEN, "--mask", "mask.npy", *options, operator=MAX_POOL[1])
+    assert_close(result, reference.max_pool2d_backward(grad_output, hits, x.shape, *geometry))
+    assert described(capsys)["indices"] == f"int8 {' x '.join(map(str, mask.shape))}"
+
+
+def test_the_mask_alone_may_be_written(folder, capsys):
+    arguments = ("run", MAX_POOL[0], "--self", "x.npy", *POOLING, "--mask-out", "mask.npy")
+    assert cli.main([*arguments]) == 0
+    printed = capsys.readouterr().out
+    assert "wrote        indices to mask.npy" in printed
+    assert "wrote        out" not in printed
+    assert not os.path.exists("dx.npy")
+
+
+def test_bfloat16_of_every_operator(folder, capsys, rng):
+    bits = {"--dtype": "bfloat16"}
+
+    def bfloat16(name, *shape):
+        values = normal(rng, *shape).astype(ml_dtypes.bfloat16)
+        np.save(name, values.view(np.uint16))
+        return values.astype(np.float64)
+
+    def result(operator, **options):
+        words = [word for name, value in {**options, **bits}.items() for word in (name, *str(value).split())]
+        array = run(capsys, *words, operator=operator)
+        assert "as uint16" in capsys.readouterr().out
+        return array
+
+    g = {"--grad-output": "g.npy"}
+    grad_output = bfloat16("g.npy", 2, 3, 12)
+    seen = result("upsample_nearest_exact1d_backward", **g, **{"--input-size": "2 3 6"})
+    assert_close(seen, reference.upsample_nearest_exact1d_backward(grad_output, (2, 3, 6)))
+    grad_output = bfloat16("g.npy", 2, 12, 4)
+    seen = result("im2col_backward", **g, **{"--input-size": 3, "--kernel-size": 2})
+    assert_close(seen, reference.im2col_backward(grad_output, (3, 3), 2))
+    grad_output = bfloat16("g.npy", 2, 3, 6, 7)
+    seen = result("replication_pad2d_backward", **g, **{"--self-shape": "2 3 4 5", "--padding": 1})
+    assert_close(seen, reference.replication_pad2d_backward(grad_output, (2, 3, 4, 5), (1, 1, 1, 1)))
+    pool = {"--kernel-size": 2}
+    x = bfloat16("x.npy", 2, 3, 6, 4)
+    seen = result(MAX_POOL[0], **pool, **{"--self": "x.npy", "--mask-out": "mask.npy"})
+    values, indices = reference.max_pool2d(x, 2)
+    assert np.array_equal(seen.view(ml_dtypes.bfloat16).astype(np.float64), values)
+    grad_output = bfloat16("g.npy", 2, 3, 3, 2)
+    seen = result(MAX_POOL[1], **g, **pool, **{"--self": "x.npy", "--mask": "mask.npy"})
+    hits = reference.hits_of_indices(indices, x.shape, 2)
+    assert_close(seen, reference.max_pool2d_backward(grad_output, hits, x.shape, 2))
+
+
 # ---- refusals -------------------------------------------------------------------------------------------------------
 
 
@@ -287,6 +479,77 @@ def test_arguments_that_do_not_parse(folder, capsys, arguments, part):
 )
 def test_what_the_operator_refuses(folder, capsys, options, part):
     assert part in refused(capsys, *RUN, *GIVEN, *options)
+
+
+IM2COL = ("im2col_backward", "--grad-output", "c.npy")
+UPSAMPLE = ("upsample_nearest_exact1d_backward", "--grad-output", "u.npy")
+PAD = ("replication_pad2d_backward", "--grad-output", "g.npy", "--self-shape", 2, 3, 3, 3)
+FORWARD = (MAX_POOL[0], "--self", "x.npy")
+BACKWARD = (MAX_POOL[1], *GIVEN, "--mask", "mask.npy")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("im2col_backward",), "--grad-output"),
+        ((*IM2COL,), "--input-size"),
+        ((*IM2COL, "--input-size", 3), "--kernel-size"),
+        ((*IM2COL, "--input-size", 3, "--kernel-size", 2, "--out-dtype", "int8"), "--out-dtype"),
+        ((*IM2COL, "--input-size", 3, "--kernel-size", 0), "kernelSize[0] = 0: must be"),
+        ((*IM2COL, "--input-size", 3, 3, 3, "--kernel-size", 2), "inputSize"),
+        ((*IM2COL, "--input-size", -3, "--kernel-size", 2), "inputSize[0] = -3: must be"),
+        ((*IM2COL, "--input-size", 4, "--kernel-size", 2), "gradOutput"),
+        ((*IM2COL, "--input-size", 3, "--kernel-size", 2, 2, 2), "kernelSize"),
+        ((*IM2COL, "--input-size", 3, "--kernel-size", 2, "--stride", 0), "stride[0] = 0: must be"),
+        ((*IM2COL, "--input-size", 3, "--kernel-size", 2, "--dilation", 0), "dilation[0] = 0: must be"),
+        ((*IM2COL, "--input-size", 3, "--kernel-size", 10**30), "kernelSize"),
+        ((*IM2COL, "--input-size", 10**12, "--kernel-size", 1), ""),
+        ((*IM2COL, "--input-size", 3, "--kernel-size", 2, "--soc", "Ascend310P"), "Ascend310P"),
+        (("im2col_backward", "--grad-output", "s.npy", "--input-size", 3, "--kernel-size", 2), "gradOutput.rank = 0"),
+        ((*UPSAMPLE,), "--input-size"),
+        ((*UPSAMPLE, "--input-size", 2, 3), "inputSize"),
+        ((*UPSAMPLE, "--input-size", 2, 3, 0), "inputSize[2] = 0: must be"),
+        ((*UPSAMPLE, "--input-size", 2, 3, 6, "--output-size", 11), "outputSize"),
+        ((*UPSAMPLE, "--input-size", 2, 3, 6, "--output-size", 12, 12), "outputSize"),
+        ((*UPSAMPLE, "--input-size", 2, 3, 6, "--scales", "nan"), "scales = nan: must be"),
+        ((*UPSAMPLE, "--input-size", 2, 3, 6, "--scales", "-1"), "scales = -1: must be"),
+        ((*UPSAMPLE, "--input-size", 2, 3, 6, "--scales", "two"), "'two'"),
+        ((*UPSAMPLE, "--input-size", 2, 3, 6, "--soc", "Ascend910"), "Ascend910"),
+        ((*PAD,), "--padding"),
+        ((*PAD, "--padding", 1, 1), "padding"),
+        ((*PAD, "--padding", -3), "padding = (-3, -3, -3, -3): must leave"),
+        ((*PAD, "--padding", 2), "gradOutput.shape = (2, 3, 5, 5): must be"),
+        ((*PAD, "--padding", -1, 3, 1, 1, "--soc", "Ascend910"), "padding[0] = -1: must be"),
+        ((*FORWARD,), "--kernel-size"),
+        ((*FORWARD, "--kernel-size", 0), "kernelSize[0] = 0: must be"),
+        ((*FORWARD, "--kernel-size", 3, "--padding", 2), "padding[0] = 2: must be"),
+        ((*FORWARD, "--kernel-size", 3, "--dilation", 2), "dilation[0] = 2: must be"),
+        ((*FORWARD, "--kernel-size", 30), "self.shape = (2, 3, 9, 10)"),
+        ((*FORWARD, "--kernel-size", 2, "--mask-layout", "bits"), "--mask-layout"),
+        ((*FORWARD, "--kernel-size", 2, "--mask-out", "missing/mask.npy"), "--mask-out missing/mask.npy: No such"),
+        ((MAX_POOL[0], "--self", "s.npy", "--kernel-size", 2), "self.rank = 0: must"),
+        ((*BACKWARD[:-2], *POOLING), "--mask"),
+        ((*BACKWARD[:-1], "missing.npy", *POOLING), "--mask missing.npy: No such"),
+        ((*BACKWARD[:-1], "g.npy", *POOLING), "indices"),
+        ((*BACKWARD, *POOLING[:-2]), "gradOutput.shape"),
+        ((*BACKWARD, *POOLING, "--dilation", 2), "dilation[0] = 2: must be"),
+        ((*BACKWARD, *POOLING, "--mask-layout", "argmax"), "must"),  # what the words of a bit mask say is no index
+        ((*BACKWARD, *POOLING, "--soc", "Ascend310P"), "Ascend310P"),
+    ],
+)
+def test_what_the_other_operators_refuse(folder, capsys, arguments, part):
+    np.save("c.npy", np.zeros((12, 4), np.float32))
+    np.save("u.npy", np.zeros((2, 3, 12), np.float32))
+    np.save("s.npy", np.zeros((), np.float32))
+    indices = np.full((2, 3, 5, 5), 0)
+    indices += np.arange(5)[:, None] * 20 + np.arange(5) * 2
+    np.save("mask.npy", aclnn_bw.indices_to_mask(indices, SHAPE, 3, 2, 1))
+    status = cli.main(["run", *map(str, arguments)])
+    error = capsys.readouterr().err
+    assert status == 2
+    assert error.startswith("aclnn-bw: error: ")
+    assert error.count("\n") == 1
+    assert part in error
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engine_helpers import (
+    NUMPY_DTYPE,
+    OPERATORS,
     SENTINEL,
+    TAKEN,
+    argmax_indices,
+    bad_index,
     check_k3s1p1,
+    each_operator,
     expected,
     gradient,
     label,
@@ -1106,3 +1112,480 @@ def test_a_destroyed_int_array_makes_no_other():
     with pytest.raises(a.AclnnError, match="destroyed") as caught:
         a.aclCreateIntArray(array, 2)
     assert caught.value.status == 161002
+
+
+# ---- every operator -------------------------------------------------------------------------------------------------
+
+
+@each_operator
+def test_each_operator_runs_once(operator):
+    call = operator()
+    size, executor = call.phase1()
+    assert type(size) is int
+    assert call.untouched(), "phase 1 wrote data"
+    assert f"<aclOpExecutor {operator.__name__} ready" in repr(executor)
+    call.phase2(size, executor)
+    call.check()
+    call.clear()
+    for _ in range(2):
+        with refusal(INNER, "^executor.*spent"):
+            call.phase2(size, executor)
+    assert call.untouched()
+
+
+@each_operator
+def test_each_operator_repeats(operator):
+    call = operator()
+    size, executor = call.repeatable()
+    for seed in range(4):
+        other = operator(seed=seed)
+        for name in call.named("read"):
+            call[name][...] = other[name]
+        call.clear()
+        call.phase2(size, executor)
+        call.check(other.wanted)
+    a.aclDestroyAclOpExecutor(executor)
+    call.clear()
+    with refusal(INNER, "^executor"):
+        call.phase2(size, executor)
+    assert call.untouched()
+
+
+@each_operator
+def test_each_operator_writes_every_element(operator):
+    # Whatever was there before.
+    for shape in ((2, 3, 8, 8), (1, 17, 5, 6)):
+        for fill in (0x00, 0xFF):
+            call = operator(shape)
+            for array in call.outputs.values():
+                array.view(np.uint8)[...] = fill
+            call.run()
+            call.check()
+
+
+@each_operator
+def test_inputs_of_each_operator_stay_as_they_are(operator):
+    call = operator()
+    before = {name: call[name].copy() for name in call.named("read", "shape")}
+    for array in before:
+        call[array].flags.writeable = False
+    call.run()
+    for name, array in before.items():
+        assert call[name].tobytes() == array.tobytes()
+
+
+@each_operator
+def test_an_executor_belongs_to_its_operator(operator):
+    call = operator()
+    size, executor = call.phase1()
+    for other in OPERATORS.values():
+        if other is not operator:
+            with refusal(INVALID, "^executor: was made by another operator"):
+                other.phase2(size, executor)
+            with refusal(INVALID, "^executor: was made by another operator"):
+                other.phase2(4096, executor)
+    assert call.untouched()
+    call.phase2(size, executor)
+    call.check()
+
+
+@each_operator
+def test_each_tensor_is_repointed_by_its_index(operator):
+    first, second = operator(seed=1), operator(seed=2)
+    size, executor = first.repeatable()
+    inputs, outputs = first.named("read", "shape"), first.named("written")
+    for index, name in enumerate(inputs):
+        a.aclSetInputTensorAddr(executor, index, first[name], second[name])
+    first.phase2(size, executor)
+    first.check(second.wanted)
+    for index, name in enumerate(outputs):
+        a.aclSetOutputTensorAddr(executor, index, first[name], second[name])
+    first.clear()
+    first.phase2(size, executor)
+    second.check()
+    assert first.untouched()
+    for index, name in enumerate(first.roles):
+        a.aclSetTensorAddr(executor, index, None, operator(seed=1)[name] if name in inputs else first[name])
+    first.phase2(size, executor)
+    first.check()
+
+
+@each_operator
+def test_indices_of_repointing_end_where_the_tensors_do(operator):
+    call, other = operator(), operator(seed=5)
+    size, executor = call.repeatable()
+    for setter, names in (
+        (a.aclSetInputTensorAddr, call.named("read", "shape")),
+        (a.aclSetOutputTensorAddr, call.named("written")),
+        (a.aclSetTensorAddr, tuple(call.roles)),
+    ):
+        for index in (-1, len(names), 2**40):
+            for data in other.arguments.values():
+                if isinstance(data, np.ndarray):
+                    with refusal(INVALID, rf"^index = {index}: must be in \[0, {len(names)}\)$"):
+                        setter(executor, index, None, data)
+        # A tensor is re-pointed to memory of its own size only, and says so before anything has changed.
+        for index in range(len(names)):
+            with refusal(INVALID, "^data"):
+                setter(executor, index, None, bytearray(3))
+    call.phase2(size, executor)
+    call.check()
+
+
+def placed(memory, begin, like):
+    """An array over the memory from byte `begin` on, with the shape, dtype and values of another one."""
+    array = memory[begin : begin + like.nbytes].view(like.dtype).reshape(like.shape)
+    array[...] = like
+    return array
+
+
+@each_operator
+def test_each_output_stays_apart(operator):
+    """From what is read and from the other outputs, in phase 1 and when it is re-pointed; not from a mere shape."""
+    call = operator()
+    for index, output in enumerate(call.named("written")):
+        for name, role in call.roles.items():
+            if name == output:
+                continue
+            end = call[output].nbytes
+            memory = sentinels(end + max(end, call[name].nbytes))
+            below = placed(memory, 0, call[output])
+            behind, across, within = operator(), operator(), operator()
+            for other, begin in ((behind, end), (across, end - call[name].itemsize), (within, 0)):
+                other.arguments[name] = placed(memory, begin, call[name])
+                other.arguments[output] = below
+            if role == "shape":
+                within.run()
+                within.check()
+                across.run()
+                across.check()
+            else:
+                for other in (within, across):
+                    memory_before = memory.tobytes()
+                    with refusal(INVALID, rf"^({output}|{name}) overlaps ({name}|{output}): "):
+                        other.phase1()
+                    assert memory.tobytes() == memory_before
+            placed(memory, end, call[name])
+            size, executor = behind.repeatable()
+            if role != "shape":
+                with refusal(INVALID, "overlaps"):
+                    a.aclSetOutputTensorAddr(executor, index, None, memory[end:])
+            behind.phase2(size, executor)
+            behind.check(call.wanted)
+
+
+@each_operator
+def test_the_workspace_of_each_operator_stays_apart(operator):
+    # Half precision sums in single precision, for which most operators need a workspace.
+    call = operator((2, 8, 24, 24), np.float16)
+    run = getattr(a, f"aclnn{operator.__name__}")
+    for name, role in call.roles.items():
+        length = max(call.phase1()[0], 64)
+        end = call[name].nbytes
+        memory = sentinels(end + length)
+        changed = operator((2, 8, 24, 24), np.float16)
+        changed.arguments[name] = placed(memory, 0, call[name])
+        _, executor = changed.repeatable()
+        if role != "shape":
+            with refusal(INVALID, f"^workspace: overlaps {name}$"):
+                run(memory[end - 1 : end - 1 + length], length, executor)
+            assert role == "read" or changed.untouched()
+        else:
+            run(memory[end - 1 : end - 1 + length], length, executor)
+            changed.check(call.wanted)
+        run(memory[end:], length, executor)
+        changed.check(call.wanted)
+
+
+@each_operator
+def test_workspace_of_each_operator(operator):
+    """Exactly enough at any address, and not a byte less."""
+    for dtype in TAKEN[operator.__name__]["Host"]:
+        call = operator((2, 8, 40, 40), NUMPY_DTYPE[dtype])
+        run = getattr(a, f"aclnn{operator.__name__}")
+        for threads in (1, 3):
+            for skip in (0, 1, 63):
+                with a.num_threads(threads):
+                    size, executor = call.phase1()
+                memory = sentinels(size + 256)
+                workspace = memory[64 + skip : 64 + skip + size]
+                if size > 0:
+                    with refusal(INVALID, f"^workspaceSize = {size - 1}", str(size)):
+                        run(workspace, size - 1, executor)
+                    with refusal(NULL, "^workspace = None"):
+                        run(None, size, executor)
+                call.clear()
+                run(workspace if size else None, size, executor)
+                call.check()
+                assert np.all(memory[: 64 + skip] == SENTINEL), "wrote before the workspace"
+                assert np.all(memory[64 + skip + size :] == SENTINEL), "wrote behind the workspace"
+
+
+@each_operator
+def test_the_rules_are_those_of_phase_1(operator):
+    """The product and the mask layout are read in phase 1 and kept."""
+    for layout, other in (("bitmask", "argmax"), ("argmax", "bitmask")):
+        call = operator(dtype=np.float64, layout=layout)
+        with a.soc("Host", mask_layout=layout):
+            size, executor = call.phase1()
+        with a.soc("Ascend310P", mask_layout=other):
+            call.phase2(size, executor)
+        call.check()
+
+
+@each_operator
+def test_an_empty_batch_does_nothing(operator):
+    call = operator((0, 3, 8, 8))
+    if operator.__name__ == "UpsampleNearestExact1dBackward":
+        with refusal(INVALID):
+            call.phase1()
+        return
+    size, executor = call.phase1()
+    assert size == 0
+    a.aclSetAclOpExecutorRepeatable(executor)
+    for _ in range(2):
+        call.phase2(size, executor)
+
+
+@each_operator
+def test_each_operator_lets_its_arrays_go(operator):
+    call = operator()
+    arrays = [value for value in call.arguments.values() if isinstance(value, np.ndarray)]
+    before = [sys.getrefcount(array) for array in arrays]
+    size, executor = call.phase1()
+    during = [sys.getrefcount(array) for array in arrays]
+    assert all(now > then for now, then in zip(during, before, strict=True))
+    call.phase2(size, executor)
+    assert [sys.getrefcount(array) for array in arrays] == before
+    size, executor = call.repeatable()
+    call.phase2(size, executor)
+    a.aclDestroyAclOpExecutor(executor)
+    assert [sys.getrefcount(array) for array in arrays] == before
+    with pytest.raises(a.AclnnError):
+        call.phase1(**{call.named("written")[0]: np.zeros((1, 2, 3, 4), np.float32)})
+    call.one_call()
+    assert [sys.getrefcount(array) for array in arrays] == before
+
+
+@each_operator
+def test_memory_of_each_operator_does_not_grow(operator):
+    call = operator()
+    bad = {call.named("written")[0]: np.zeros((1, 2, 3, 4), np.float32)}
+
+    def work():
+        call.run()
+        call.one_call()
+        with pytest.raises(a.AclnnError):
+            call.phase1(**bad)
+
+    for _ in range(200):
+        work()
+    gc.collect()
+    blocks, used = sys.getallocatedblocks(), used_bytes()
+    for _ in range(2_000):
+        work()
+    gc.collect()
+    assert sys.getallocatedblocks() - blocks < 300
+    assert used_bytes() - used < 60_000
+
+
+COUNTED_OPERATORS = """
+import ctypes, gc, os, sys
+sys.path.insert(0, sys.argv[3])
+import numpy as np
+import aclnn_bw as a
+from engine_helpers import NUMPY_DTYPE, OPERATORS, TAKEN
+
+counter = ctypes.CDLL(sys.argv[1])
+start, stop = counter.counter_start, counter.counter_stop
+start.restype, stop.restype = None, ctypes.c_long
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+gc.disable()
+start()
+libc.free(libc.malloc(100_000))
+assert stop() == 1, "the counter does not count"
+a.set_num_threads(int(sys.argv[2]))
+
+for name, operator in OPERATORS.items():
+    run = getattr(a, f"aclnn{name}")
+    for dtype in TAKEN[name]["Host"]:
+        for shape in ((1, 2, 6, 6), (4, 16, 40, 40), (1, 1, 260, 260)):
+            for layout in ("bitmask", "argmax")[: 2 if "Mask" in name else 1]:
+                call = operator(shape, NUMPY_DTYPE[dtype], layout=layout)
+                with a.soc("Host", mask_layout=layout):
+                    size, executor = call.repeatable()
+                workspace = np.empty(size, np.uint8) if size else None
+                run(workspace, size, executor)
+                # One of the interpreter's own may fall into a window by chance; one of the run falls into each.
+                for _ in range(5):
+                    start()
+                    run(workspace, size, executor)
+                    count = stop()
+                    if count == 0:
+                        break
+                assert count == 0, f"{count} allocations: {name} {dtype.name} {shape} {layout}"
+                call.check()
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_phase_2_of_no_operator_allocates(counter, threads):
+    tests = Path(__file__).parent
+    run_python(COUNTED_OPERATORS, counter, threads, tests, environment={"LD_PRELOAD": str(counter)})
+
+
+# ---- an index that phase 2 alone can see to be bad ------------------------------------------------------------------
+
+
+def argmax_call(shape=(2, 3, 8, 8), dtype=np.float32):
+    return OPERATORS["MaxPool2dWithMaskBackward"](shape, dtype, layout="argmax")
+
+
+@pytest.fixture
+def argmax(host):
+    with a.soc("Host", mask_layout="argmax"):
+        yield
+
+
+# Of an 8x7 plane with kernel 3, stride 2 and padding 1: a window, and an index that is not in it.
+BAD_INDICES = {
+    "beyond the plane": ((1, 2, 3, 0), 56),
+    "far beyond the plane": ((1, 2, 3, 3), 2**31 - 1),
+    "negative": ((0, 0, 0, 0), -1),
+    "in the padding above": ((0, 0, 0, 2), -3),
+    "the smallest": ((1, 0, 2, 1), -(2**31)),
+    "elsewhere in the plane": ((0, 2, 0, 0), 55),
+    "one row above": ((0, 1, 1, 1), 2),
+    "one row below": ((0, 1, 1, 1), 30),
+    "one column to the left": ((0, 1, 1, 1), 14),
+    "one column to the right": ((0, 1, 1, 1), 18),
+    "left of the first column, which is the row above": ((0, 1, 1, 0), 13),
+    "right of the last column, which is the row below": ((0, 1, 1, 3), 14),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INDICES)
+def test_a_bad_index_is_refused_by_phase_2(argmax, case):
+    place, value = BAD_INDICES[case]
+    for dtype in TAKEN["MaxPool2dWithMaskBackward"]["Host"]:
+        call = argmax_call((2, 3, 8, 7), NUMPY_DTYPE[dtype])
+        memory = sentinels(call["gradInput"].nbytes + 256)
+        call.arguments["gradInput"] = memory[128:-128].view(call.dtype).reshape(call.shape)
+        good = argmax_indices(call)[place]
+        argmax_indices(call)[place] = value
+        before = [call[name].tobytes() for name in ("gradOutput", "self", "indices")]
+        size, executor = call.phase1()
+        assert call.untouched()
+        with refusal(INVALID, bad_index(value, place), "must lie inside") as info:
+            call.phase2(size, executor)
+        assert a.aclGetRecentErrMsg() == str(info.value)
+        assert a.aclGetRecentErrMsg() is None
+        # Nothing else has been touched, and the executor is spent: phase 2 had accepted it.
+        assert [call[name].tobytes() for name in ("gradOutput", "self", "indices")] == before
+        assert np.all(memory[:128] == SENTINEL)
+        assert np.all(memory[-128:] == SENTINEL)
+        with refusal(INNER, "^executor.*spent"):
+            call.phase2(size, executor)
+        with refusal(INVALID, bad_index(value, place, "mask"), "must lie inside"):
+            call.one_call()
+        argmax_indices(call)[place] = good
+        call.run()
+        call.check()
+
+
+def test_a_repeatable_executor_survives_a_bad_index(argmax):
+    call = argmax_call()
+    size, executor = call.repeatable()
+    indices = argmax_indices(call)
+    good = indices.copy()
+    for place in ((0, 0, 0, 0), (1, 2, 3, 3), (0, 1, 2, 3)):
+        indices[place] = 64
+        for _ in range(2):
+            with refusal(INVALID, bad_index(64, place)):
+                call.phase2(size, executor)
+        indices[...] = good
+        call.clear()
+        call.phase2(size, executor)
+        call.check()
+    # A mask that is re-pointed is looked at anew.
+    other = argmax_call()
+    argmax_indices(other)[0, 0, 1, 1] = -5
+    a.aclSetInputTensorAddr(executor, 2, None, other["indices"])
+    with refusal(INVALID, bad_index(-5, (0, 0, 1, 1))):
+        call.phase2(size, executor)
+    a.aclSetInputTensorAddr(executor, 2, None, call["indices"])
+    call.phase2(size, executor)
+    call.check()
+
+
+def test_the_first_bad_index_is_named_at_every_thread_count(argmax):
+    rng = np.random.default_rng(0)
+    for shape in ((8, 8, 40, 40), (1, 1, 400, 400), (1, 3, 120, 700)):
+        for dtype in (np.float32, np.float16):
+            call = argmax_call(shape, dtype)
+            indices = argmax_indices(call)
+            good = indices.copy()
+            for count in (1, 2, 20):
+                flat = np.sort(rng.choice(indices.size, count, replace=False))
+                indices.flat[flat] = -1 - np.arange(count)
+                place = np.unravel_index(flat[0], indices.shape)
+                messages = set()
+                for threads in (1, 2, 3, 4):
+                    with a.num_threads(threads):
+                        size, executor = call.repeatable()
+                    assert f"{threads} threads" in repr(executor) or not a.show_config(mode="dict")["openmp"]
+                    for _ in range(3):
+                        with refusal(INVALID, bad_index(-1, place)) as info:
+                            call.phase2(size, executor)
+                        messages.add(str(info.value))
+                assert len(messages) == 1
+                indices[...] = good
+
+
+def test_a_bad_index_without_a_batch(argmax):
+    call = argmax_call((3, 8, 8))
+    argmax_indices(call)[2, 3, 1] = 64
+    with refusal(INVALID, bad_index(64, (0, 2, 3, 1))):
+        call.run()
+
+
+def test_a_bad_index_keeps_nothing(argmax):
+    call = argmax_call()
+    argmax_indices(call)[1, 1, 1, 1] = -1
+    arrays = [call[name] for name in call.roles]
+    before = [sys.getrefcount(array) for array in arrays]
+
+    def work():
+        size, executor = call.phase1()
+        for run in (lambda: call.phase2(size, executor), call.one_call):
+            with pytest.raises(a.AclnnError):
+                run()
+        # A spent executor needs its arrays no more, whatever became of its run.
+        assert [sys.getrefcount(array) for array in arrays] == before
+
+    for _ in range(200):
+        work()
+    gc.collect()
+    blocks, used = sys.getallocatedblocks(), used_bytes()
+    for _ in range(2_000):
+        work()
+    gc.collect()
+    assert sys.getallocatedblocks() - blocks < 300
+    assert used_bytes() - used < 60_000
+
+
+def test_no_index_of_the_bitmask_is_bad():
+    call = OPERATORS["MaxPool2dWithMaskBackward"]()
+    call["indices"][...] = -1
+    call.run()
+
+
+def test_a_bad_index_is_no_matter_of_the_forward(argmax):
+    # The forward writes what the backward takes, over whatever was there.
+    forward = OPERATORS["MaxPool2dWithMask"](layout="argmax")
+    forward["indices"][...] = -1
+    forward.run()
+    backward = argmax_call()
+    backward.arguments["indices"] = forward["indices"]
+    backward.run()

@@ -13,13 +13,43 @@ import types
 from pathlib import Path
 
 import pytest
-from engine_helpers import run_python
+from engine_helpers import OPERATORS, TAKEN, run_python
 
 import aclnn_bw as a
 
-OPERATORS = ("AvgPool2dBackward",)
+POOL_DEFAULTS = "stride=None, padding=0, dilation=1, ceil_mode=False"
+
+PHASE_1 = {
+    "MaxPool2dWithMaskBackward": "gradOutput self indices kernelSize stride padding dilation ceilMode gradInput",
+    "UpsampleNearestExact1dBackward": "gradOutput outputSize inputSize scales out",
+    "AvgPool2dBackward": "gradOutput self kernelSize stride padding ceilMode countIncludePad divisorOverride "
+    "cubeMathType gradInput",
+    "Im2colBackward": "gradOutput inputSize kernelSize dilation padding stride out",
+    "ReplicationPad2dBackward": "gradOutput self padding gradInput",
+    "MaxPool2dWithMask": "self kernelSize stride padding dilation ceilMode out indices",
+}
+
+ONE_CALL = {
+    "max_pool2d_with_mask": f"self, kernel_size, {POOL_DEFAULTS}, *, mask_layout='bitmask'",
+    "max_pool2d_with_mask_backward": f"grad_output, self, mask, kernel_size, {POOL_DEFAULTS}, *, "
+    "mask_layout='bitmask', out=None",
+    "upsample_nearest_exact1d_backward": "grad_output, output_size, input_size, scales=None, *, out=None",
+    "avg_pool2d_backward": "grad_output, self, kernel_size, stride=None, padding=0, ceil_mode=False, "
+    "count_include_pad=True, divisor_override=None, *, out=None",
+    "im2col_backward": "grad_output, input_size, kernel_size, dilation=1, padding=0, stride=1, *, out=None",
+    "replication_pad2d_backward": "grad_output, self, padding, *, out=None",
+}
+
+MASK_HELPERS = {
+    "mask_shape": f"input_shape, kernel_size, {POOL_DEFAULTS}",
+    "mask_to_indices": f"mask, input_shape, kernel_size, {POOL_DEFAULTS}, *, mask_layout='bitmask'",
+    "indices_to_mask": f"indices, input_shape, kernel_size, {POOL_DEFAULTS}, *, mask_layout='bitmask'",
+}
 
 NAMES = [
+    *(f"aclnn{operator}{phase}" for operator in OPERATORS for phase in ("GetWorkspaceSize", "")),
+    *ONE_CALL,
+    *MASK_HELPERS,
     "AclnnError",
     "AclnnStatus",
     "CubeMathType",
@@ -52,13 +82,11 @@ NAMES = [
     "aclrtSetSocName",
     "aclrtSynchronizeDevice",
     "aclrtSynchronizeStream",
-    "avg_pool2d_backward",
     "get_num_threads",
     "num_threads",
     "set_num_threads",
     "show_config",
     "soc",
-    *(f"aclnn{operator}{phase}" for operator in OPERATORS for phase in ("GetWorkspaceSize", "")),
 ]
 
 
@@ -102,37 +130,38 @@ def test_public_names_are_documented(name):
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        (
-            "aclnnAvgPool2dBackwardGetWorkspaceSize",
-            "gradOutput self kernelSize stride padding ceilMode countIncludePad divisorOverride cubeMathType gradInput",
-        ),
-        ("aclnnAvgPool2dBackward", "workspace workspaceSize executor stream"),
+        *((f"aclnn{operator}GetWorkspaceSize", arguments) for operator, arguments in PHASE_1.items()),
+        *((f"aclnn{operator}", "workspace workspaceSize executor stream") for operator in PHASE_1),
         ("aclCreateTensor", "viewDims dataType strides offset format storageDims tensorData"),
         ("aclSetInputTensorAddr", "executor index tensor data"),
         ("aclSetOutputTensorAddr", "executor index tensor data"),
         ("aclSetTensorAddr", "executor index tensor data"),
-        (
-            "avg_pool2d_backward",
-            "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override out",
-        ),
     ],
 )
 def test_signatures(name, parameters):
     assert " ".join(inspect.signature(getattr(a, name)).parameters) == parameters
 
 
-def test_defaults_of_the_one_call_function():
-    parameters = inspect.signature(a.avg_pool2d_backward).parameters
-    defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
-    assert defaults == {
-        "stride": None,
-        "padding": 0,
-        "ceil_mode": False,
-        "count_include_pad": True,
-        "divisor_override": None,
-        "out": None,
-    }
-    assert parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY
+def test_only_the_stream_has_a_default_in_the_two_phases():
+    for operator in OPERATORS:
+        phase_1 = inspect.signature(getattr(a, f"aclnn{operator}GetWorkspaceSize")).parameters.values()
+        phase_2 = inspect.signature(getattr(a, f"aclnn{operator}")).parameters.values()
+        assert all(p.default is p.empty for p in phase_1)
+        assert [(p.name, p.default) for p in phase_2 if p.default is not p.empty] == [("stream", None)]
+
+
+@pytest.mark.parametrize(("name", "parameters"), [*ONE_CALL.items(), *MASK_HELPERS.items()])
+def test_signatures_with_defaults(name, parameters):
+    signature = inspect.signature(getattr(a, name))
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    assert str(signature.replace(parameters=plain, return_annotation=signature.empty)) == f"({parameters})"
+
+
+def test_every_operator_has_both_faces():
+    assert set(PHASE_1) == set(OPERATORS)
+    phases = {name for name in a.__all__ if name.startswith("aclnn")}
+    assert phases == {f"aclnn{operator}{phase}" for operator in PHASE_1 for phase in ("GetWorkspaceSize", "")}
+    assert {name for name in a.__all__ if name.endswith("_backward") or "mask" in name} == {*ONE_CALL, *MASK_HELPERS}
 
 
 def test_version():
@@ -158,20 +187,27 @@ def test_doctests():
     assert attempted > 10
 
 
-def test_doctests_of_compiled_functions():
-    finder = doctest.DocTestFinder()
-    found = {
-        name: test.examples
-        for name in ("avg_pool2d_backward", "aclnnAvgPool2dBackwardGetWorkspaceSize")
-        for test in finder.find(getattr(a, name), name, globs={})
-    }
-    for name in ("avg_pool2d_backward", "aclnnAvgPool2dBackwardGetWorkspaceSize"):
-        assert found.get(name), f"{name} has no example"
+@pytest.mark.parametrize("name", [*(f"aclnn{operator}GetWorkspaceSize" for operator in OPERATORS), *ONE_CALL])
+def test_doctests_of_compiled_functions(name):
+    found = doctest.DocTestFinder().find(getattr(a, name), name, globs={})
+    assert any(test.examples for test in found), f"{name} has no example"
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    for name in found:
-        for test in finder.find(getattr(a, name), name, globs={}):
-            runner.run(test)
+    for test in found:
+        runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("name", MASK_HELPERS)
+def test_mask_helpers_have_examples(name):
+    assert ">>>" in getattr(a, name).__doc__
+
+
+@pytest.mark.parametrize("name", [*(f"aclnn{operator}GetWorkspaceSize" for operator in OPERATORS), *ONE_CALL])
+def test_docstrings_say_what_goes_in_and_what_is_raised(name):
+    # Shapes, dtypes, errors, and whose formula it is.
+    text = " ".join(inspect.getdoc(getattr(a, name)).split())
+    for word in ("(N, C, ", "AclnnError", "PyTorch|torch", "ACL_FLOAT|float32|product takes"):
+        assert re.search(re.escape(word) if word.startswith("(") else word, text), f"{name}: {word}"
 
 
 # import
@@ -252,11 +288,21 @@ def test_show_config(capsys):
     assert type(config["openmp"]) is bool
     assert config["threads"] == a.get_num_threads()
     assert config["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
-    assert any("avg_pool2d" in str(name).lower() or "avgpool2d" in str(name).lower() for name in config["operators"])
+    names = {
+        operator: {product: {dtype.name for dtype in dtypes} for product, dtypes in products.items()}
+        for operator, products in TAKEN.items()
+    }
+    assert names == {
+        operator: {product: set(dtypes) for product, dtypes in products.items()}
+        for operator, products in config["operators"].items()
+    }
     assert a.show_config() is None
     printed = capsys.readouterr().out
     assert a.__version__ in printed
     assert str(config["isa"]) in printed
+    for operator, products in config["operators"].items():
+        lines = [f"{product}: {', '.join(dtypes) or 'not available'}" for product, dtypes in products.items()]
+        assert "".join(f"{operator}: {' '.join(lines)}".split()) in "".join(printed.split())
     with pytest.raises(ValueError, match="mode"):
         a.show_config(mode="xml")
 

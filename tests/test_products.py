@@ -1,4 +1,4 @@
-"""Which product's rules hold: the process default, the environment, and the context."""
+"""Which product's rules hold: the process default, the environment, and the context; and what the products take."""
 
 import asyncio
 import contextvars
@@ -6,11 +6,26 @@ import threading
 
 import numpy as np
 import pytest
-from engine_helpers import PRODUCTS, label, phase1, refusal, run_python, specs
+from engine_helpers import (
+    NUMPY_DTYPE,
+    OPERATORS,
+    PRODUCTS,
+    TAKEN,
+    WITH_BF16,
+    Spec,
+    each_operator,
+    handle_of,
+    label,
+    phase1,
+    refusal,
+    run_python,
+    specs,
+)
 
 import aclnn_bw as a
 
-INVALID = a.AclnnStatus.ACLNN_ERR_PARAM_INVALID
+NULL, INVALID = a.AclnnStatus.ACLNN_ERR_PARAM_NULLPTR, a.AclnnStatus.ACLNN_ERR_PARAM_INVALID
+each_product = pytest.mark.parametrize("product", PRODUCTS)
 
 
 @pytest.fixture(autouse=True)
@@ -152,8 +167,29 @@ def test_environment(name):
 
 @pytest.mark.parametrize("layout", ["bitmask", "argmax"])
 def test_environment_of_the_mask_layout(layout):
-    code = "import aclnn_bw as a; print(a.aclrtGetSocName())"
-    assert run_python(code, environment={"ACLNN_BW_MASK_LAYOUT": layout}).stdout.split() == ["Ascend910B"]
+    code = """
+        import numpy as np
+        import aclnn_bw as a
+
+        def layout():
+            # The maximum is at index 2 of the plane, which is kernel position 2 as well.
+            x, out = np.array([[[1, 1], [2, 1]]], np.float32), np.empty((1, 1, 1), np.float32)
+            mask = np.empty((1, 4, 64), np.int8)
+            phases = a.aclnnMaxPool2dWithMaskGetWorkspaceSize(x, [2], [], [0], [1], False, out, mask)
+            a.aclnnMaxPool2dWithMask(bytearray(phases[0]), *phases)
+            return {(0, 2): "argmax", (128, 1): "bitmask"}[int(np.flatnonzero(mask)[0]), int(mask.max())]
+
+        print(a.aclrtGetSocName(), layout())
+        a.aclrtSetSocName("Ascend910")
+        print(layout())
+        for wanted in ("bitmask", "argmax"):
+            with a.soc("Host", mask_layout=wanted):
+                print(layout())
+        with a.soc("Host"):  # a context says both
+            print(layout())
+    """
+    printed = run_python(code, environment={"ACLNN_BW_MASK_LAYOUT": layout}).stdout.split()
+    assert printed == ["Ascend910B", layout, layout, "bitmask", "argmax", "bitmask"]
 
 
 @pytest.mark.parametrize(("variable", "value"), [("ACLNN_BW_SOC", "Ascend911"), ("ACLNN_BW_MASK_LAYOUT", "bits")])
@@ -164,3 +200,152 @@ def test_environment_that_makes_no_sense(variable, value):
     )
     assert variable in done.stderr
     assert value in done.stderr
+
+
+# dtype x product x operator
+
+
+def unbound(array, dtype):
+    return handle_of(array, dtype, bound=False)
+
+
+def tiny(operator, **options):
+    """(a call over one 4x4 plane, its real tensors: those whose dtype is the operator's)"""
+    call = operator((1, 1, 4, 4), **options)
+    return call, [name for name in call.roles if name != "indices"]
+
+
+@each_product
+@each_operator
+def test_every_dtype_on_every_product(operator, product):
+    call, names = tiny(operator)
+    taken = TAKEN[operator.__name__][product]
+    with a.soc(product):
+        for dtype in NUMPY_DTYPE:
+            tensors = {name: unbound(call[name], dtype) for name in names}
+            if dtype in taken:
+                size, executor = call.phase1(**tensors)
+                assert size >= 0
+                a.aclDestroyAclOpExecutor(executor)
+            elif taken:
+                allowed = ", ".join(known.name for known in sorted(taken))
+                rule = rf"^{names[0]}\.dtype = {dtype.name}: must be one of {allowed} on {product}$"
+                with refusal(INVALID, rule):
+                    call.phase1(**tensors)
+            else:
+                with refusal(INVALID, f"^{product} does not have this operator$"):
+                    call.phase1(**tensors)
+
+
+@each_product
+@each_operator
+def test_every_dtype_gives_right_results_on_every_product(operator, product):
+    # Small integers are exact in whatever a product rounds to.
+    for dtype in TAKEN[operator.__name__][product]:
+        for layout in ("bitmask", "argmax"):
+            call = operator(dtype=NUMPY_DTYPE[dtype], layout=layout)
+            with a.soc(product, mask_layout=layout):
+                call.run()
+            call.check()
+
+
+@each_product
+@each_operator
+def test_mixed_dtypes(operator, product):
+    call, names = tiny(operator)
+    taken = TAKEN[operator.__name__][product]
+    converts = operator.__name__ == "Im2colBackward"
+    with a.soc(product):
+        for dtype in taken:
+            for other in NUMPY_DTYPE:
+                for name in names[1:]:
+                    tensors = {n: unbound(call[n], other if n == name else dtype) for n in names}
+                    if other == dtype or (converts and other in taken):
+                        call.phase1(**tensors)
+                    else:
+                        with refusal(INVALID, rf"^{name}\.dtype = {other.name}: must "):
+                            call.phase1(**tensors)
+
+
+@pytest.mark.parametrize(
+    ("operator", "product"),
+    [
+        (operator, product)
+        for operator in ("MaxPool2dWithMaskBackward", "MaxPool2dWithMask")
+        for product, taken in TAKEN[operator].items()
+        if taken
+    ],
+)
+def test_a_mask_is_of_int8(operator, product):
+    call, _ = tiny(OPERATORS[operator])
+    with a.soc(product):
+        for dtype in NUMPY_DTYPE:
+            if dtype == a.ACL_INT8:
+                call.phase1(indices=unbound(call["indices"], dtype))
+            else:
+                with refusal(INVALID, rf"^indices\.dtype = {dtype.name}: must be ACL_INT8$"):
+                    call.phase1(indices=unbound(call["indices"], dtype))
+
+
+@each_product
+@each_operator
+def test_the_missing_operator_speaks_after_null_and_before_all_else(operator, product):
+    call, names = tiny(operator)
+    wrong = {name: Spec((2,) * 6, a.ACL_BOOL, a.aclFormat.ACL_FORMAT_FRACTAL_Z, bound=False).build() for name in names}
+    wrong |= {name: () for name, value in call.arguments.items() if isinstance(value, tuple)}
+    missing = not TAKEN[operator.__name__][product]
+    with a.soc(product):
+        with refusal(INVALID, "does not have this operator" if missing else rf"^{names[0]}\.dtype"):
+            call.phase1(**wrong)
+        for name, value in call.arguments.items():
+            if (name in call.roles or isinstance(value, tuple)) and not (
+                operator.__name__ == "AvgPool2dBackward" and name == "stride"
+            ):
+                with refusal(NULL, f"^{name} = None: must not be null$"):
+                    call.phase1(**{**wrong, name: None})
+
+
+@each_operator
+def test_one_call_functions_follow_the_host(operator):
+    for dtype in TAKEN[operator.__name__]["Host"]:
+        for layout in ("bitmask", "argmax"):
+            call = operator(dtype=NUMPY_DTYPE[dtype], layout=layout)
+            for product in PRODUCTS:
+                # Neither the product nor the mask layout of the two phases matters.
+                with a.soc(product, mask_layout="argmax"):
+                    results = call.one_call()
+                assert [r.tobytes() for r in results] == [value.tobytes() for value in call.wanted.values()]
+
+
+def test_host_has_no_reduced_precision():
+    fine = np.float32(1 + 2.0**-20)
+    for operator in ("MaxPool2dWithMaskBackward", "MaxPool2dWithMask", "AvgPool2dBackward"):
+        call = OPERATORS[operator]((1, 1, 2, 2), kernel=(1, 1), stride=(1, 1), padding=(0, 0))
+        first = call.named("read")[0]
+        call[first][...] = fine
+        if operator == "MaxPool2dWithMaskBackward":
+            call["indices"].view("<u2")[..., :4] = 1
+        with a.soc("Host"):
+            call.run()
+        assert np.all(next(iter(call.outputs.values())) == fine), operator
+
+
+def test_bfloat16_pads_of_the_ascend910b():
+    # Up to 7 on each side, or any width where no row is added.
+    for padding, good in (
+        ((7, 7, 7, 7), True),
+        ((8, 9, 0, 0), True),
+        ((8, 0, 1, 0), False),
+        ((0, 0, 0, 8), False),
+        ((0, 8, 0, 1), False),
+    ):
+        for dtype in WITH_BF16:
+            call = OPERATORS["ReplicationPad2dBackward"]((1, 1, 10, 10), NUMPY_DTYPE[dtype], padding=padding)
+            for product in ("Ascend910B", "Host"):
+                with a.soc(product):
+                    if good or dtype != a.ACL_BF16 or product == "Host":
+                        call.run()
+                        call.check()
+                    else:
+                        with refusal(INVALID, "^padding"):
+                            call.run()

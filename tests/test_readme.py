@@ -26,6 +26,15 @@ COMMANDS = [
     line.removeprefix("$ ") for _, block in blocks("sh") for line in block.splitlines() if line.startswith("aclnn-bw ")
 ]
 
+# What the commands read, besides a mask.
+FILES = {
+    "g.npy": (2, 3, 28, 28),
+    "x.npy": (2, 3, 56, 56),
+    "columns.npy": (2, 27, 3136),
+    "padded.npy": (2, 3, 63, 59),
+    "signal.npy": (2, 3, 112),
+}
+
 
 @pytest.fixture
 def threads_are_restored():
@@ -62,8 +71,9 @@ def test_the_two_phase_example_computes_the_gradient():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    np.save("g.npy", np.ones((2, 3, 28, 28), np.float32))
-    np.save("x.npy", np.ones((2, 3, 56, 56), np.float32))
+    for name, shape in FILES.items():
+        np.save(name, np.ones(shape, np.float32))
+    np.save("mask.npy", aclnn_bw.max_pool2d_with_mask(np.load("x.npy"), 3, 2, 1)[1])
     assert cli.main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
 
 

@@ -14,10 +14,14 @@ import weakref
 import numpy as np
 import pytest
 from engine_helpers import (
+    OPERATORS,
     Failure,
     Gate,
     Note,
+    argmax_indices,
+    bad_index,
     check_k3s1p1,
+    each_operator,
     expected,
     gradient,
     phase2,
@@ -622,3 +626,178 @@ def test_the_garbage_collector_may_end_a_stream_while_streams_are_counted():
         a.aclrtSynchronizeDevice()
     """
     run_python(textwrap.dedent(code), timeout=60)
+
+
+# ---- every operator -------------------------------------------------------------------------------------------------
+
+
+@each_operator
+def test_each_operator_runs_on_a_stream(stream, gate, operator):
+    calls = [operator((4, 8, 24, 24), dtype, seed) for seed in range(3) for dtype in (np.float32, np.float16)]
+    for call in calls:
+        with a.num_threads(2):
+            size, executor = call.phase1()
+        call.phase2(size, executor, stream)
+        with refusal(INNER, "^executor.*spent"):
+            call.phase2(size, executor, stream)
+    assert all(call.untouched() for call in calls)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    for call in calls:
+        call.check()
+
+
+@each_operator
+def test_another_operators_executor_is_refused_at_the_call(stream, gate, operator):
+    call = operator()
+    size, executor = call.phase1()
+    for other in OPERATORS.values():
+        if other is not operator:
+            with refusal(INVALID, "^executor: was made by another operator"):
+                other.phase2(size, executor, stream)
+    call.phase2(size, executor, stream)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    call.check()
+
+
+@each_operator
+def test_queued_runs_of_each_operator_keep_their_addresses(stream, gate, operator):
+    first, second = operator(seed=1), operator(seed=2)
+    size, executor = first.repeatable()
+    first.phase2(size, executor, stream)
+    first.phase2(size, executor, stream)
+    for index, name in enumerate(first.roles):
+        a.aclSetTensorAddr(executor, index, None, second[name])
+    first.phase2(size, executor, stream)
+    with refusal(INNER, "^executor"):
+        first.phase2(size, executor, None)
+    wanted = first.wanted, second.wanted
+    a.aclDestroyAclOpExecutor(executor)
+    gate.open()
+    a.aclrtSynchronizeStream(stream)
+    first.check(wanted[0])
+    second.check(wanted[1])
+
+
+@pytest.mark.parametrize("layout", ["bitmask", "argmax"])
+def test_a_forward_and_its_backward_on_one_stream(stream, layout):
+    # The mask goes from one to the other without a synchronize between.
+    for seed in range(5):
+        forward = OPERATORS["MaxPool2dWithMask"](seed=seed, layout=layout)
+        backward = OPERATORS["MaxPool2dWithMaskBackward"](seed=seed, layout=layout)
+        wanted = backward.wanted
+        forward["self"][...] = backward["self"]
+        backward.arguments["indices"] = forward["indices"]
+        with a.soc("Host", mask_layout=layout):
+            plans = forward.phase1(), backward.phase1()
+        forward.phase2(*plans[0], stream)
+        backward.phase2(*plans[1], stream)
+        a.aclrtSynchronizeStream(stream)
+        backward.check(wanted)
+
+
+def with_bad_index(place, value, shape=(2, 3, 8, 8)):
+    """A max-pool gradient in the layout "argmax" that phase 2 will refuse."""
+    call = OPERATORS["MaxPool2dWithMaskBackward"](shape, layout="argmax")
+    argmax_indices(call)[place] = value
+    return call
+
+
+@pytest.fixture
+def argmax(host):
+    with a.soc("Host", mask_layout="argmax"):
+        yield
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+def test_a_bad_index_is_raised_by_synchronize(argmax, stream, threads):
+    a.aclGetRecentErrMsg()
+    call = with_bad_index((3, 1, 7, 11), -9, (8, 8, 40, 40))
+    argmax_indices(call)[3, 1, 8, 0] = -8
+    argmax_indices(call)[7, 7, 19, 19] = -7
+    with a.num_threads(threads):
+        size, executor = call.phase1()
+    call.phase2(size, executor, stream)
+    # Phase 2 has accepted it: it is spent although it fails.
+    with refusal(INNER, "^executor.*spent"):
+        call.phase2(size, executor, stream)
+    after = [operator(seed=3, layout="argmax") for operator in OPERATORS.values()]
+    for later in after:
+        later.phase2(*later.phase1(), stream)
+    a.aclGetRecentErrMsg()
+    with refusal(INVALID, bad_index(-9, (3, 1, 7, 11))) as info:
+        a.aclrtSynchronizeStream(stream)
+    # The message is that of the thread that synchronizes, once.
+    assert a.aclGetRecentErrMsg() == str(info.value)
+    assert a.aclGetRecentErrMsg() is None
+    for later in after:
+        later.check()
+    a.aclrtSynchronizeStream(stream)
+
+
+def test_the_first_of_many_bad_runs_is_raised(argmax, stream, gate):
+    calls = [with_bad_index((1, 2, 3, column), -1 - column) for column in range(4)]
+    for call in calls:
+        call.phase2(*call.phase1(), stream)
+    gate.open()
+    with refusal(INVALID, bad_index(-1, (1, 2, 3, 0))):
+        a.aclrtSynchronizeStream(stream)
+    a.aclrtSynchronizeStream(stream)
+    calls[1].phase2(*calls[1].phase1(), stream)
+    with refusal(INVALID, bad_index(-2, (1, 2, 3, 1))):
+        a.aclrtSynchronizeDevice()
+
+
+def test_a_bad_run_gives_a_repeatable_executor_back(argmax, stream, gate):
+    call = with_bad_index((0, 1, 1, 2), 64)
+    size, executor = call.repeatable()
+    bad = call["indices"].copy()
+    for _ in range(3):
+        call.phase2(size, executor, stream)
+    gate.open()
+    with refusal(INVALID, bad_index(64, (0, 1, 1, 2))):
+        a.aclrtSynchronizeStream(stream)
+    good = OPERATORS["MaxPool2dWithMaskBackward"](layout="argmax")
+    call["indices"][...] = good["indices"]
+    call.clear()
+    # Off the stream, on another one, and on the first again.
+    call.phase2(size, executor)
+    call.check(good.wanted)
+    other = a.aclrtCreateStream()
+    for queue in (other, stream):
+        call.clear()
+        call.phase2(size, executor, queue)
+        a.aclrtSynchronizeStream(queue)
+        call.check(good.wanted)
+    a.aclrtDestroyStream(other)
+    call["indices"][...] = bad
+    with refusal(INVALID, bad_index(64, (0, 1, 1, 2))):
+        call.phase2(size, executor)
+
+
+def test_a_bad_run_lets_its_arrays_go(argmax, stream):
+    call = with_bad_index((0, 0, 0, 0), -1)
+    arrays = [call[name] for name in call.roles]
+    before = [sys.getrefcount(array) for array in arrays]
+    call.phase2(*call.phase1(), stream)
+    with refusal(INVALID, bad_index(-1, (0, 0, 0, 0))):
+        a.aclrtSynchronizeStream(stream)
+    gc.collect()
+    assert [sys.getrefcount(array) for array in arrays] == before
+
+
+def test_exit_with_a_bad_run_pending():
+    code = """
+        import numpy as np
+        import aclnn_bw as a
+
+        mask = np.full(a.mask_shape((1, 4, 4), 2), -1, np.int8)
+        grad_output, grad_input = np.ones((1, 2, 2), np.float32), np.empty((1, 4, 4), np.float32)
+        stream = a.aclrtCreateStream()
+        with a.soc("Host", mask_layout="argmax"):
+            size, executor = a.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
+                grad_output, grad_input, mask, [2], [], [0], [1], False, grad_input)
+        a.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor, stream)
+    """
+    run_python(code)

@@ -14,9 +14,13 @@ import numpy as np
 import pytest
 from engine_helpers import (
     NUMPY_DTYPE,
+    OPERATORS,
+    TAKEN,
     Spec,
+    each_operator,
     expected,
     gradient,
+    handle_of,
     label,
     phase1,
     phase2,
@@ -1267,3 +1271,279 @@ def test_every_combination_of_kinds():
 
 def test_spec_defaults_build_what_they_say():
     assert isinstance(Spec().build(), a.aclTensor)
+
+
+# ---- every tensor of every operator ---------------------------------------------------------------------------------
+
+
+def real_tensors(operator, *roles):
+    """The tensors whose dtype is the operator's: all but a mask."""
+    return [name for name in operator.named(*(roles or ("read", "shape", "written"))) if name != "indices"]
+
+
+VIEWS = {
+    "mirror": lambda array: array[..., ::-1],
+    "mirror all": lambda array: array[(slice(None, None, -1),) * array.ndim],
+    "last first": lambda array: np.moveaxis(np.ascontiguousarray(np.moveaxis(array, -1, 0)), 0, -1),
+    "fortran": np.asfortranarray,
+    "gaps": lambda array: np.repeat(array, 3, axis=-1)[..., 1::3],
+    "gaps back": lambda array: np.repeat(array, 2, axis=-2)[..., ::-2, :],
+}
+
+
+@each_operator
+@pytest.mark.parametrize("view", VIEWS)
+def test_strides_of_every_tensor(operator, view):
+    for dtype in TAKEN[operator.__name__]["Host"]:
+        for name in real_tensors(operator):
+            call = operator(dtype=NUMPY_DTYPE[dtype])
+            values = call[name].copy()
+            call.arguments[name] = VIEWS[view](call[name])
+            call[name][...] = values
+            call.run()
+            call.check()
+        call = operator(dtype=NUMPY_DTYPE[dtype])
+        for name in real_tensors(operator):
+            values = call[name].copy()
+            call.arguments[name] = VIEWS[view](call[name])
+            call[name][...] = values
+        call.run()
+        call.check()
+
+
+@each_operator
+def test_gaps_of_every_output_stay_untouched(operator):
+    for name in real_tensors(operator, "written"):
+        call = operator()
+        *rest, rows, columns = call[name].shape
+        memory = sentinel_array((*rest, 2 * rows + 2, 3 * columns + 5))
+        call.arguments[name] = memory[..., 1 : 1 + 2 * rows : 2, 3 : 3 + 3 * columns : 3]
+        call.run()
+        call.check()
+        call[name][...] = sentinel_array(call[name].shape)
+        assert untouched(memory)
+
+
+@each_operator
+def test_broadcast_inputs(operator):
+    for name in real_tensors(operator, "read"):
+        call, other = operator(), operator()
+        call.arguments[name] = np.broadcast_to(call[name][:1], call[name].shape)
+        other.arguments[name] = call[name].copy()
+        call.run()
+        other.run()
+        for output in call.outputs:
+            assert call[output].tobytes() == other[output].tobytes() != operator().wanted[output].tobytes()
+
+
+def test_a_mask_is_contiguous():
+    for operator in ("MaxPool2dWithMaskBackward", "MaxPool2dWithMask"):
+        for view in ("mirror", "last first", "fortran", "gaps", "gaps back"):
+            call = OPERATORS[operator]()
+            with refusal(INVALID, "^indices", "contiguous"):
+                call.phase1(indices=VIEWS[view](call["indices"]))
+
+
+@pytest.mark.parametrize("layout", ["bitmask", "argmax"])
+def test_a_mask_lies_at_any_address(layout):
+    for operator in ("MaxPool2dWithMaskBackward", "MaxPool2dWithMask"):
+        for skip in (1, 2, 3, 5):
+            for dtype in TAKEN[operator]["Host"]:
+                call = OPERATORS[operator](dtype=NUMPY_DTYPE[dtype], layout=layout)
+                size = call["indices"].size
+                memory = sentinels(size + 128)
+                mask = memory[64 + skip : 64 + skip + size].view(np.int8).reshape(call["indices"].shape)
+                mask[...] = call["indices"]
+                call.arguments["indices"] = mask
+                with a.soc("Host", mask_layout=layout):
+                    call.run()
+                call.check()
+                mask[...] = sentinels(size).view(np.int8).reshape(mask.shape)
+                assert untouched(memory), "wrote outside the mask"
+
+
+@each_operator
+def test_every_tensor_of_every_kind(operator):
+    """Handles, DLPack exporters old and new, and the array interface, over memory of every dtype."""
+
+    class Interface:
+        def __init__(self, array):
+            self.__array_interface__ = array.__array_interface__
+            self.array = array
+
+    codes = {"f": 2, "c": 5, "i": 0, "V": 4}
+    for dtype in TAKEN[operator.__name__]["Host"]:
+        call = operator(dtype=NUMPY_DTYPE[dtype])
+        for name, role in call.roles.items():
+            array = call[name]
+            code = codes[array.dtype.kind], 8 * array.itemsize, 1
+            kinds = [handle_of(array), Exporter(array, dtype=code), LegacyExporter(array, dtype=code)]
+            if dtype != a.ACL_BF16:  # which has no such interface
+                kinds.append(Interface(array))
+            for kind in kinds:
+                call.clear()
+                call.run(**{name: kind})
+                call.check()
+            if role == "written":
+                frozen = array.copy()
+                frozen.flags.writeable = False
+                for kind in (frozen, handle_of(frozen), Exporter(frozen, dtype=code, flags=1)):
+                    with refusal(INVALID, f"^{name}", "writ|read-only"):
+                        call.run(**{name: kind})
+
+
+@each_operator
+def test_what_no_tensor_of_any_operator_may_be(operator):
+    call = operator()
+    for name, array in ((name, call[name]) for name in call.roles):
+        for value in (array.tolist(), 1, 1.0, np.float64(1), "array", {}, bytearray(384), np.ndarray):
+            with pytest.raises(TypeError, match=f"^{name}: must be "):
+                call.phase1(**{name: value})
+        destroyed = handle_of(array)
+        a.aclDestroyTensor(destroyed)
+        with refusal(INVALID, f"^{name}: is a destroyed aclTensor$"):
+            call.phase1(**{name: destroyed})
+        code = (0, 8, 1) if name == "indices" else FLOAT32
+        with refusal(INVALID, f"^{name}: lies on DLPack device 2"):
+            call.phase1(**{name: Exporter(array, device=CUDA, dtype=code)})
+        with refusal(INVALID, rf"^{name}\.dtype = ACL_DT_UNDEFINED"):
+            call.phase1(**{name: array.astype(object)})
+    for name in real_tensors(operator):
+        array = call[name]
+        moved = sentinels(array.nbytes, misaligned=True).view(array.dtype).reshape(array.shape)
+        with refusal(INVALID, rf"^{name}\b", "align"):
+            call.phase1(**{name: moved})
+        with refusal(INVALID, rf"^{name}\.dtype = ACL_FLOAT in swapped byte order"):
+            call.phase1(**{name: array.astype(array.dtype.newbyteorder())})
+        packed = np.dtype({"names": ["x"], "formats": ["f4"], "offsets": [0], "itemsize": 6})
+        with refusal(INVALID, rf"^{name}\b", "align|stride|multiple"):
+            call.phase1(**{name: np.zeros(array.shape, packed)["x"]})
+    assert call.untouched()
+    call.run()
+    call.check()
+
+
+@each_operator
+def test_unbound_tensors_of_every_operator(operator):
+    call = operator()
+    for name, role in call.roles.items():
+        size, executor = call.phase1(**{name: handle_of(call[name], bound=False)})
+        if role == "shape":
+            call.phase2(size, executor)
+            call.check()
+            call.clear()
+        else:
+            for _ in range(2):
+                with refusal(NULL, f"^{name}: is unbound"):
+                    call.phase2(size, executor)
+            assert call.untouched()
+    # Bound later, each by its index.
+    size, executor = call.phase1(**{name: handle_of(call[name], bound=False) for name in call.roles})
+    a.aclSetAclOpExecutorRepeatable(executor)
+    for index, name in enumerate(call.roles):
+        a.aclSetTensorAddr(executor, index, None, call[name])
+    call.phase2(size, executor)
+    call.check()
+
+
+@each_operator
+def test_outputs_of_every_operator_do_not_overlap_themselves(operator):
+    for name in real_tensors(operator, "written"):
+        call = operator()
+        memory = sentinel_array(call[name].shape)
+        for view in (
+            np.lib.stride_tricks.as_strided(memory, memory.shape, (*memory.strides[:-1], 0)),
+            np.lib.stride_tricks.as_strided(memory, memory.shape, (*memory.strides[:-2], 4, 4)),
+        ):
+            with refusal(INVALID, f"^{name}", "overlap"):
+                call.phase1(**{name: view})
+        assert untouched(memory)
+
+
+EXTREMES = (-(2**63), -(2**31), -1, 0, 1, 2, 3, 5, 8, 255, 2**31, 2**40, 2**48, 2**62, 2**63 - 1)
+ODD_FLOATS = (float("nan"), float("inf"), -1.0, -0.0, 5e-324, 1e300, 50.0, 0.02, 7.3)
+
+
+def hostile(rng, value):
+    """Something odd in the place of a legal argument: a null, an extreme size or stride, another dtype or format."""
+
+    def one_of(choices):
+        return choices[rng.integers(len(choices))]
+
+    if isinstance(value, tuple):
+        values = [*value, *rng.choice(EXTREMES[3:9], rng.integers(3))][: 1 + rng.integers(len(value) + 2)]
+        values[rng.integers(len(values))] = one_of(EXTREMES)
+        return [int(v) for v in values]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return one_of(ODD_FLOATS if isinstance(value, float) else EXTREMES)
+    shape, strides = list(value.shape), None
+    dtype = next(number for number, known in NUMPY_DTYPE.items() if known == value.dtype)
+    fmt, storage, kind = Spec(value.shape).acl_format, None, rng.integers(6)
+    if kind == 0:
+        return None
+    if kind == 1:
+        dtype = one_of(list(NUMPY_DTYPE))
+    elif kind == 2:
+        fmt = one_of(list(a.aclFormat))
+    elif kind == 3:
+        shape[rng.integers(len(shape))] = one_of(EXTREMES[3:])
+    elif kind == 4:
+        shape = one_of([shape[1:], [1, *shape], shape[::-1], [1] * 8])
+    else:
+        strides = [step // value.itemsize for step in value.strides]
+        strides[rng.integers(len(strides))] = one_of(EXTREMES)
+        storage = one_of([None, (2**40,)])
+    try:
+        bound = storage is None and strides is None and np.prod(shape, dtype=float) < 2**16
+        data = sentinels(int(np.prod(shape)) * NUMPY_DTYPE[dtype].itemsize) if bound else None
+        return a.aclCreateTensor(shape, dtype, strides, 0, fmt, storage, data)
+    except a.AclnnError:
+        return None  # no such tensor can be made
+
+
+@each_operator
+def test_hostile_arguments_are_refused_or_run(operator):
+    rng = np.random.default_rng(0)
+    ran, refused, failed = 0, [], []
+    for _ in range(400):
+        layout = ("bitmask", "argmax")[rng.integers(2)]
+        call = operator(((1, 1, 4, 4), (2, 17, 5, 4), (3, 4, 6))[rng.integers(3)], layout=layout)
+        names = rng.choice(list(call.arguments), rng.integers(1, 4), replace=False)
+        try:
+            with a.soc("Host", mask_layout=layout), a.num_threads(2):
+                size, executor = call.phase1(**{name: hostile(rng, call[name]) for name in names})
+        except a.AclnnError as error:
+            refused.append(error)
+            continue
+        memory = sentinels(size + 128)
+        try:
+            getattr(a, f"aclnn{operator.__name__}")(memory[64 : 64 + size] if size else None, size, executor)
+            ran += 1
+        except a.AclnnError as error:
+            # An unbound tensor, or the indices of a mask that the forward did not write.
+            failed.append(error)
+        assert untouched(memory[:64])
+        assert untouched(memory[64 + size :])
+    assert ran > 0
+    assert len(refused) > 100
+    assert {error.status for error in refused + failed} <= {NULL, INVALID}
+    subjects = (*call.arguments, *(f"len({name})" for name in call.arguments))
+    assert [str(error) for error in refused if not str(error).startswith(subjects)] == []
+
+
+@pytest.mark.torch
+@each_operator
+def test_torch_tensors_of_every_operator(torch, operator):
+    for dtype in TAKEN[operator.__name__]["Host"]:
+        call = operator(dtype=NUMPY_DTYPE[dtype])
+        tensors = {}
+        for name in call.roles:
+            array = call[name]
+            if dtype == a.ACL_BF16 and name != "indices":
+                tensors[name] = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+            else:
+                tensors[name] = torch.from_numpy(array)
+        call.run(**tensors)
+        call.check()

@@ -2,6 +2,7 @@
 
 import contextvars
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,22 @@ import time
 
 import numpy as np
 import pytest
-from engine_helpers import check_k3s1p1, expected, gradient, label, phase2, plan, run_python, sentinel_array
+from engine_helpers import (
+    NUMPY_DTYPE,
+    OPERATORS,
+    TAKEN,
+    argmax_indices,
+    bad_index,
+    check_k3s1p1,
+    each_operator,
+    expected,
+    gradient,
+    label,
+    phase2,
+    plan,
+    run_python,
+    sentinel_array,
+)
 
 import aclnn_bw as a
 
@@ -642,3 +658,133 @@ def test_beside_torch(order):
             assert np.array_equal(ours, x.grad.numpy())
     """
     run_python(f"{order}\n{PROLOGUE}\n" + textwrap.dedent(code), warnings="ignore")
+
+
+# ---- every operator -------------------------------------------------------------------------------------------------
+
+
+@each_operator
+def test_results_of_each_operator_at_every_thread_count(operator):
+    for dtype in TAKEN[operator.__name__]["Host"]:
+        for shape in ((4, 19, 40, 40), (1, 1, 250, 301)):
+            call = operator(shape, NUMPY_DTYPE[dtype])
+            for threads in (1, 2, 3, 5):
+                call.clear()
+                with a.num_threads(threads):
+                    call.run()
+                call.check()
+
+
+@each_operator
+@pytest.mark.parametrize("shape", [(64, 16, 32, 32), (1, 1, 1024, 1024)], ids=["many planes", "one plane"])
+def test_large_work_of_each_operator_is_shared(operator, shape):
+    if not has_openmp():
+        pytest.skip("a serial build")
+    with a.num_threads(2):
+        _, executor = operator(shape).phase1()
+        assert "2 threads" in repr(executor)
+        _, executor = operator((1, 2, 8, 8)).phase1()
+        assert "1 threads" in repr(executor)
+
+
+def test_all_operators_at_once_in_many_python_threads():
+    wrong = []
+    kinds = [(operator, dtype) for operator in OPERATORS.values() for dtype in (np.float32, np.float16)]
+    barrier = threading.Barrier(len(kinds))
+
+    def work(operator, dtype):
+        calls = [operator((4, 8, 32, 32), dtype, seed) for seed in range(3)]
+        with a.soc("Host"), a.num_threads(2):
+            wanted = [[value.tobytes() for value in call.wanted.values()] for call in calls]
+            barrier.wait()
+            for _ in range(8):
+                for call, want in zip(calls, wanted, strict=True):
+                    call.clear()
+                    call.run()
+                    if [call[name].tobytes() for name in call.wanted] != want:
+                        wrong.append((operator, dtype, "two phases"))
+                    if [result.tobytes() for result in call.one_call()] != want:
+                        wrong.append((operator, dtype, "one call"))
+
+    pool = [threading.Thread(target=work, args=kind) for kind in kinds]
+    for thread in pool:
+        thread.start()
+    for thread in pool:
+        thread.join()
+    assert not wrong
+
+
+def test_messages_of_bad_indices_stay_with_their_threads():
+    wrong = []
+    barrier = threading.Barrier(8)
+
+    def work(number):
+        call = OPERATORS["MaxPool2dWithMaskBackward"]((8, 8, 32, 32), layout="argmax")
+        argmax_indices(call)[number, 7 - number, 1, number] = -100 - number
+        with a.soc("Host", mask_layout="argmax"), a.num_threads(2):
+            barrier.wait()
+            for _ in range(30):
+                size, executor = call.phase1()
+                try:
+                    call.phase2(size, executor)
+                except a.AclnnError as error:
+                    text = str(error)
+                    pattern = bad_index(-100 - number, (number, 7 - number, 1, number))
+                    if not re.search(pattern, text) or a.aclGetRecentErrMsg() != text:
+                        wrong.append((number, text))
+                else:
+                    wrong.append((number, "not refused"))
+
+    pool = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in pool:
+        thread.start()
+    for thread in pool:
+        thread.join()
+    assert not wrong
+
+
+@needs_fork
+@needs_proc
+def test_a_forked_child_runs_every_operator_serially():
+    code = """
+        sys.path.insert(0, sys.argv[1])
+        from engine_helpers import OPERATORS, argmax_indices
+
+        a.set_num_threads(2)
+        with a.soc("Host"):
+            calls = [operator((8, 8, 40, 40)) for operator in OPERATORS.values()]
+            plans = [call.phase1() for call in calls]
+            repeated = [call.repeatable() for call in calls]
+        for call, plan in zip(calls, repeated):
+            call.phase2(*plan)
+            call.check()
+        bad = OPERATORS["MaxPool2dWithMaskBackward"]((8, 8, 40, 40), layout="argmax")
+        argmax_indices(bad)[5, 4, 3, 2] = -1
+        with a.soc("Host", mask_layout="argmax"):
+            bad_plan = bad.phase1()
+
+        def work():
+            with a.soc("Host"):
+                for call, once, again in zip(calls, plans, repeated):
+                    for run in (lambda: call.phase2(*once), lambda: call.phase2(*again), call.run):
+                        call.clear()
+                        run()
+                        call.check()
+                    assert [r.tobytes() for r in call.one_call()] == [w.tobytes() for w in call.wanted.values()]
+            try:
+                bad.phase2(*bad_plan)
+            except a.AclnnError as error:
+                assert error.status == 161002 and "5, 4, 3, 2" in str(error), error
+            else:
+                raise AssertionError("not refused")
+            assert tasks() == 1, tasks()
+
+        child(work)
+        for call, plan in zip(calls, plans):
+            call.clear()
+            call.phase2(*plan)
+            call.check()
+        assert tasks() == (2 if a.show_config(mode="dict")["openmp"] else 1)
+    """
+    tests = os.path.dirname(os.path.abspath(__file__))
+    run_python(f"{PROLOGUE}\n{FORK}\n" + textwrap.dedent(code), tests, warnings="ignore")

@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    addressable, dtype_taken, length_between, none_zero_but_batch, not_null, operator_there, rank_3_or_4, read_pair, same_dtype,
-    same_format, same_rank, shape_is, slot_of,
+    addressable, dtype_taken, length_between, none_zero_but_batch, not_null, operator_there, rank_3_or_4, read_pair,
+    same_dtype, same_format, same_rank, shape_is, slot_of,
 )
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
 from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, tuple_text

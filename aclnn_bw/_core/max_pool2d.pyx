@@ -280,8 +280,8 @@ cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t 
     cdef int64_t left = ow * plan.w.stride - plan.w.pad
     context.face = face
     memcpy(&index, data[2] + 4 * bad, sizeof(index))
-    return refuse(ERR_INVALID, "%s: index %d of window (n, c, oh, ow) = (%lld, %lld, %lld, %lld): must lie inside it, in "
-                  "rows %lld to %lld and columns %lld to %lld of a plane of width %lld", name(&context, ARG_INDICES),
+    return refuse(ERR_INVALID, "%s: index %d of window (n, c, oh, ow) = (%lld, %lld, %lld, %lld): must lie inside it, "
+                  "in rows %lld to %lld and columns %lld to %lld of a plane of width %lld", name(&context, ARG_INDICES),
                   index, <wide>n, <wide>c, <wide>oh, <wide>ow, <wide>most(top, 0),
                   <wide>(least(top + plan.h.kernel, plan.h.size) - 1), <wide>most(left, 0),
                   <wide>(least(left + plan.w.kernel, plan.w.size) - 1), <wide>plan.w.size)

@@ -35,9 +35,9 @@ cdef extern from "<math.h>" nogil:
 
 cdef extern from *:
     """
-    #define ACLNN_BW_LEAST_ERROR 0x1p-24
+    #define ACLNN_BW_ROUNDING_ERROR 0x1p-24
     """
-    const double LEAST_ERROR "ACLNN_BW_LEAST_ERROR"     # of a number rounded to float32, relative to it
+    const double ROUNDING_ERROR "ACLNN_BW_ROUNDING_ERROR"   # of a number rounded to float32, relative to it, at most
 
 cdef enum:
     FACTOR_LIMIT = 50               # of the products, for growing and shrinking
@@ -83,10 +83,10 @@ cdef void find_ratio(NearestMap* map) noexcept nogil:
     b = map.sources // a
     a = map.targets // a
     error = (<double>map.ratio * <double>b - <double>a) / <double>a     # the difference is exact: they are close
-    if not -LEAST_ERROR <= error <= LEAST_ERROR:
+    if not -ROUNDING_ERROR <= error <= ROUNDING_ERROR:
         return
-    if map.targets * b > RATIO_LIMIT or (a % 2 == 0 and error < -0.5 * LEAST_ERROR):
-        # 2*q * targets * 2**-23, and a little more.
+    if map.targets * b > RATIO_LIMIT or (a % 2 == 0 and error < -0.5 * ROUNDING_ERROR):
+        # 2*q * targets * 2**-23 and a little more: at least the bound, as a whole number.
         map.margin = map.targets * b // RATIO_LIMIT + 1
         if map.margin >= a:
             return
@@ -260,7 +260,7 @@ cdef bint fill_table(const NearestMap* map, int64_t begin, Block* block) noexcep
 
 
 cdef void fill_block(const NearestMap* map, int64_t begin, int64_t targets, Block* block) noexcept nogil:
-    """The block of the targets [begin, begin + targets), which may go on into rows joined to the first."""
+    """The block of the targets [begin, begin + targets); they may go on into rows joined to the first."""
     cdef double terms = 1.0 / map.ratio
     block.first = 0 if begin == 0 else first_source(map, begin)
     block.targets = targets
@@ -357,8 +357,8 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t threads) noex
     cdef int64_t* x = plan.out_strides
     cdef bint dense = (g[2] == 1 and g[1] == map.sources and g[0] == plan.channels * g[1]
                        and x[2] == 1 and x[1] == map.targets and x[0] == plan.channels * x[1])
-    # After so many targets the map repeats itself: that of a row for an exact ratio, that of rows joined end to end
-    # after each row. A period is whole groups.
+    # The targets after which the map repeats itself: that of an exact ratio, or that of rows joined end to end. A
+    # period is whole groups.
     cdef int64_t period = map.p if map.p > 0 and map.margin == 0 else (map.targets if dense else 0)
     cdef int64_t wanted
     period *= WIDEST // most(1, least(period & -period, WIDEST))

@@ -523,7 +523,7 @@ cdef void spread_rows(const AvgPool2dPlan* plan, element* grad_input__hw, char* 
 
 
 cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
-                   const real* summed, const element* stored) noexcept nogil:
+                      const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
     cdef const element* grad_output__nchw = <const element*>data[0]
     cdef element* grad_input__nchw = <element*>data[2]

@@ -27,7 +27,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport GATHER, LANES, SCAN, MaxPool2dPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport GATHER, SCAN, MaxPool2dPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
     bfloat, element, half, load_row, narrow_row, real, round_to_half_row, store_row,
@@ -508,8 +508,8 @@ cdef void scan_row(const MaxPool2dPlan* plan, real* best, label_type* label, con
         best[ow] = maximum
 
 
-cdef void forward_plane(const MaxPool2dPlan* plan, const element* self__hw, element* out__hw, char* mask, uint16_t* codes,
-                        unsigned bit, char* scratch, int64_t oh, int64_t rows, real* best,
+cdef void forward_plane(const MaxPool2dPlan* plan, const element* self__hw, element* out__hw, char* mask,
+                        uint16_t* codes, unsigned bit, char* scratch, int64_t oh, int64_t rows, real* best,
                         label_type* label) noexcept nogil:
     """`rows` rows of windows of one plane from row oh: the maxima to out; their places to `codes`, or to `mask` as
     indices or as bits."""

@@ -9,8 +9,8 @@
  * elements that belong to no result are masked out, whatever they are. What is written is to[: width] of each group.
  *
  * Why intrinsics: a permutation of two vectors by a table loads, sums and stores 16 results in about as many
- * instructions. Compilers make gathers or scalar code of the loop, which is slower by several times. The vector and the
- * plain forms add the same terms in the same order: a lane that is masked out adds +0.0 to a sum that is not -0.0.
+ * instructions. Compilers make scalar code of the loop. The vector and the plain forms add the same terms in the same
+ * order: a lane that is masked out adds +0.0 to a sum that is not -0.0.
  */
 #ifndef ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D_H
 #define ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D_H

@@ -13,9 +13,11 @@ and all of them where a row is strided, work on a copy of what they own, with ro
 that lie in the row; the results of a group that the row cuts off are made aside. Phase 1 has proved that both views lie
 inside their storage.
 
-Why this form. Up to eight terms to a target, which is every ratio that occurs in practice, 4 to 16 results are made by
-permutations of two vectors. Where the map repeats itself after 16 targets (x2, x4, /2) the lanes stay in registers.
-Dense rows of a length that has a short period are joined end to end: no row then has an end to treat apart.
+Why this form. Up to MOST_TERMS terms to a target, 4 to 16 results at a time are made by permutations of two vectors:
+a ratio of 3:2 in float32 takes a quarter of the time of the plain form. Where the map repeats itself after one group,
+as for factors of 2, 4, 3/2 and 1/2, its lanes stay in registers. Dense rows whose map has a short period are joined end
+to end: no row then has an end to treat apart, and one row is long enough for a vector. Longer stretches are summed four
+at a time, for no order but the ascending one is allowed within each.
 """
 from libc.stdint cimport int64_t
 
@@ -41,9 +43,9 @@ cdef extern from "upsample_nearest_exact1d.h" nogil:
         int64_t terms) noexcept
 
 cdef enum:
-    PIECE = 16      # groups worked off at a time where a copy is made: they own at most 512 sources
-    SOURCES = 512
-    TARGETS = 256
+    PIECE = 16      # groups worked off at a time where copies are made
+    SOURCES = 512   # that they own, at most: PIECE * SPAN
+    TARGETS = 256   # PIECE * WIDEST
 
 
 cdef inline void sum_groups(element* to, const element* source, const Group* groups, int64_t count, int64_t periods,
@@ -61,8 +63,8 @@ cdef inline void sum_groups(element* to, const element* source, const Group* gro
 
 cdef void sum_copied(const Block* block, const Group* groups, const element* source, int64_t source_stride,
                      int64_t readable, element* to, int64_t to_stride, int64_t targets, int64_t periods) noexcept nogil:
-    """The results of at most PIECE groups, or of whole periods with no more groups than that, `targets` in all, by way
-    of dense copies. `source` is where the first group begins; `readable` sources of the row follow."""
+    """The first `targets` results of groups, at most PIECE, by way of dense copies: of part of a block's groups, or of
+    all of them as often as `periods` says. `source` is where the first begins; `readable` sources of the row follow."""
     cdef element[SOURCES + SPAN] taken
     cdef element[TARGETS] made
     cdef int64_t width = block.width
@@ -102,9 +104,9 @@ cdef void sum_grouped(const Block* block, const element* source, int64_t source_
             sum_groups(to, source, groups, count, periods, block.sources, block.terms)
             done = periods * block.targets
             base = periods * block.sources
-        g = 0
-        while (g < count and done + (g + 1) * width <= targets and base + groups[g].first + reach <= readable):
-            g += 1
+        g = least(count, quotient(targets - done, width))
+        while g > 0 and base + groups[g - 1].first + reach > readable:
+            g -= 1
         if g > 0:
             sum_groups(to + done, source + base, groups, g, 1, 0, block.terms)
             done += g * width

@@ -1,14 +1,19 @@
-/* Runs both phases of AvgPool2dBackward without Python: requests on stdin, results on stdout.
+/* Runs both phases of every operator without Python: requests on stdin, results on stdout.
  *
- * A request is 18 int64: dtype, product, threads, N, C, H, W, Ho, Wo, kernel (2), stride (2), padding (2), ceilMode,
- * countIncludePad, divisorOverride; then gradOutput's bytes. An answer is an int64 status, then gradInput's bytes, or for
- * a refusal the length of the message and the message. The structs mirror aclnn_bw/_core/types.pxd: were they to differ,
- * the bytes would.
+ * A request is WORDS int64: operator, product, mask layout, threads and workspace size; 4 tensors of 8 (role, dtype,
+ * bytes of an element, rank, 4 dims); 5 int arrays of 5 (length, 4 values); 4 integers; the bits of a double. Each kind
+ * stands in the order of the C call; a rank or a length of -1 is a null pointer. The bytes of the tensors to be read
+ * follow. An answer is an int64 status, then the bytes of the outputs, or for a refusal the length of the message and
+ * the message. The structs mirror aclnn_bw/_core/types.pxd: were they to differ, the bytes would.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { HEADER = 5, TENSORS = 4, TENSOR_WORDS = 8, ARRAYS = 5, ARRAY_WORDS = 5, NUMBERS = 4 };
+enum { WORDS = HEADER + TENSORS * TENSOR_WORDS + ARRAYS * ARRAY_WORDS + NUMBERS + 1 };
+enum { READ, SHAPE, WRITTEN }; /* a tensor that gives its shape only has no data */
 
 typedef struct {
     int64_t dims[8], strides[8];
@@ -29,18 +34,71 @@ int aclnn_bw_best_isa(void);
 void aclnn_bw_load_kernels(int isa, void *table);
 const char *aclnn_bw_recent_message(void);
 void aclnn_bw_make_row_major(Tensor *);
-int aclnn_bw_avg_pool2d_backward(const Context *, const Tensor *, const Tensor *, const IntArray *, const IntArray *,
-                                 const IntArray *, int, int, const int64_t *, int64_t, const Tensor *, void **);
 int aclnn_bw_execute(void *executor, int op, char *workspace, int64_t size);
 void aclnn_bw_delete_executor(void *);
 
-static Tensor tensor(int dtype, const int64_t *dims, char *data)
+typedef const Tensor *T;
+typedef const IntArray *A;
+int aclnn_bw_max_pool2d_with_mask_backward(const Context *, T, T, T, A, A, A, A, int, T, void **);
+int aclnn_bw_max_pool2d_with_mask(const Context *, T, A, A, A, A, int, T, T, void **);
+int aclnn_bw_upsample_nearest_exact1d_backward(const Context *, T, A, A, double, T, void **);
+int aclnn_bw_avg_pool2d_backward(const Context *, T, T, A, A, A, int, int, const int64_t *, int64_t, T, void **);
+int aclnn_bw_im2col_backward(const Context *, T, A, A, A, A, A, T, void **);
+int aclnn_bw_replication_pad2d_backward(const Context *, T, T, A, T, void **);
+
+/* The arguments of any operator. */
+typedef struct {
+    Context context;
+    T t[TENSORS];
+    A a[ARRAYS];
+    int64_t n[NUMBERS];
+    double x;
+} Call;
+
+static int max_pool2d_with_mask_backward(const Call *c, void **executor)
 {
-    Tensor t = {.rank = 4, .dtype = dtype, .format = 0, .flags = 1, .data = data, .storage = 1};
-    for (int i = 0; i < 4; i++)
-        t.storage *= t.dims[i] = dims[i];
-    aclnn_bw_make_row_major(&t);
-    return t;
+    return aclnn_bw_max_pool2d_with_mask_backward(&c->context, c->t[0], c->t[1], c->t[2], c->a[0], c->a[1], c->a[2],
+                                                  c->a[3], (int)c->n[0], c->t[3], executor);
+}
+
+static int max_pool2d_with_mask(const Call *c, void **executor)
+{
+    return aclnn_bw_max_pool2d_with_mask(&c->context, c->t[0], c->a[0], c->a[1], c->a[2], c->a[3], (int)c->n[0],
+                                         c->t[1], c->t[2], executor);
+}
+
+static int upsample_nearest_exact1d_backward(const Call *c, void **executor)
+{
+    return aclnn_bw_upsample_nearest_exact1d_backward(&c->context, c->t[0], c->a[0], c->a[1], c->x, c->t[1], executor);
+}
+
+static int avg_pool2d_backward(const Call *c, void **executor)
+{
+    return aclnn_bw_avg_pool2d_backward(&c->context, c->t[0], c->t[1], c->a[0], c->a[1], c->a[2], (int)c->n[0],
+                                        (int)c->n[1], &c->n[2], c->n[3], c->t[2], executor);
+}
+
+static int im2col_backward(const Call *c, void **executor)
+{
+    return aclnn_bw_im2col_backward(&c->context, c->t[0], c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], c->t[1],
+                                    executor);
+}
+
+static int replication_pad2d_backward(const Call *c, void **executor)
+{
+    return aclnn_bw_replication_pad2d_backward(&c->context, c->t[0], c->t[1], c->a[0], c->t[2], executor);
+}
+
+/* In the order of `enum Operator`. */
+static int (*const phase_1[])(const Call *, void **executor) = {
+    max_pool2d_with_mask_backward, max_pool2d_with_mask, upsample_nearest_exact1d_backward,
+    avg_pool2d_backward,           im2col_backward,      replication_pad2d_backward,
+};
+
+static void get(void *bytes, size_t size)
+{
+    if (fread(bytes, 1, size, stdin) != size)
+        exit(2);
 }
 
 static void put(const void *bytes, size_t size)
@@ -49,45 +107,69 @@ static void put(const void *bytes, size_t size)
         exit(3);
 }
 
+static size_t read_tensor(const int64_t *w, Tensor *t)
+{
+    t->dtype = (int32_t)w[1];
+    t->rank = (int32_t)w[3];
+    t->format = t->rank == 4 ? 0 : t->rank == 3 ? 47 : 2; /* NCHW, NCL, ND */
+    t->flags = 1;                                         /* writable */
+    t->storage = 1;
+    for (int i = 0; i < t->rank; i++)
+        t->storage *= t->dims[i] = w[4 + i];
+    aclnn_bw_make_row_major(t);
+    t->data = w[0] == SHAPE ? NULL : malloc((size_t)(t->storage * w[2]) + 1);
+    if (w[0] == READ)
+        get(t->data, (size_t)(t->storage * w[2]));
+    return (size_t)(t->storage * w[2]);
+}
+
 int main(void)
 {
     static void *table[64]; /* room for every kernel */
-    int64_t request[18];
+    int64_t request[WORDS];
     aclnn_bw_load_kernels(aclnn_bw_best_isa(), table);
     while (fread(request, sizeof request, 1, stdin) == 1) {
-        const int64_t *r = request;
-        int64_t item = r[0] == 0 ? 4 : r[0] == 11 ? 8 : 2, status; /* ACL_FLOAT, ACL_DOUBLE, 16-bit types */
-        int64_t in[4] = {r[3], r[4], r[5], r[6]}, out[4] = {r[3], r[4], r[7], r[8]};
-        size_t in_bytes = (size_t)(in[0] * in[1] * in[2] * in[3] * item);
-        size_t out_bytes = (size_t)(out[0] * out[1] * out[2] * out[3] * item);
-        char *grad_output = malloc(out_bytes + 1), *grad_input = malloc(in_bytes + 1);
-        Tensor g = tensor((int)r[0], out, grad_output), x = tensor((int)r[0], in, grad_input);
-        IntArray kernel = {.values = {r[9], r[10]}, .size = 2}, stride = {.values = {r[11], r[12]}, .size = 2};
-        IntArray padding = {.values = {r[13], r[14]}, .size = 2};
-        Context context = {table, (int32_t)r[1], 0, 0, (int32_t)r[2], 2};
+        const int64_t *w = request + HEADER;
+        Call call = {.context = {table, (int32_t)request[1], (int32_t)request[2], 0, (int32_t)request[3], 2}};
+        Tensor tensors[TENSORS] = {0};
+        IntArray arrays[ARRAYS] = {0};
+        size_t bytes[TENSORS] = {0};
         void *executor = NULL;
-        if (fread(grad_output, 1, out_bytes, stdin) != out_bytes)
-            return 2;
-        status = aclnn_bw_avg_pool2d_backward(&context, &g, &x, &kernel, &stride, &padding, r[15] != 0, r[16] != 0, &r[17],
-                                              1, &x, &executor);
+        int64_t status;
+        for (int i = 0; i < TENSORS; i++, w += TENSOR_WORDS) {
+            if (w[3] >= 0) {
+                bytes[i] = read_tensor(w, &tensors[i]);
+                call.t[i] = &tensors[i];
+            }
+        }
+        for (int i = 0; i < ARRAYS; i++, w += ARRAY_WORDS) {
+            if (w[0] >= 0) {
+                arrays[i].size = w[0];
+                memcpy(arrays[i].values, w + 1, 4 * sizeof *w);
+                call.a[i] = &arrays[i];
+            }
+        }
+        memcpy(call.n, w, sizeof call.n);
+        memcpy(&call.x, w + NUMBERS, sizeof call.x);
+        status = phase_1[request[0]](&call, &executor);
         if (status == 0) {
-            /* More than any plan of these small requests asks for. */
-            size_t size = 1 << 24;
-            char *workspace = malloc(size);
-            status = aclnn_bw_execute(executor, 0, workspace, (int64_t)size);
+            char *workspace = request[4] > 0 ? malloc((size_t)request[4]) : NULL;
+            status = aclnn_bw_execute(executor, (int)request[0], workspace, request[4]);
             free(workspace);
             aclnn_bw_delete_executor(executor);
         }
         put(&status, sizeof status);
         if (status == 0) {
-            put(grad_input, in_bytes);
+            for (int i = 0; i < TENSORS; i++)
+                if (request[HEADER + i * TENSOR_WORDS] == WRITTEN)
+                    put(tensors[i].data, bytes[i]);
         } else {
             int64_t length = (int64_t)strlen(aclnn_bw_recent_message());
             put(&length, sizeof length);
             put(aclnn_bw_recent_message(), (size_t)length);
         }
-        free(grad_output);
-        free(grad_input);
+        for (int i = 0; i < TENSORS; i++)
+            free(tensors[i].data);
     }
     return 0;
 }

@@ -1,0 +1,202 @@
+"""What a case is, and how an operator takes part: how its data are made, how we are called, what the formula gives."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import aclnn_bw
+
+from .check import Array, Reference
+from .timing import Statement
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float64": np.dtype(np.float64),
+    "complex64": np.dtype(np.complex64),
+    "complex128": np.dtype(np.complex128),
+}
+REAL = ("float32", "float16", "bfloat16", "float64")
+_SHORT = {
+    "kernel_size": "k", "stride": "s", "padding": "p", "dilation": "d", "output_size": "-> ", "mask_layout": "",
+}  # fmt: skip
+
+
+class Form(enum.Enum):
+    """What one run is."""
+
+    CALL = ""
+    TWO_PHASE_ARRAYS = "both phases, arrays"
+    TWO_PHASE = "both phases"
+    PHASE_2 = "phase 2"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the benchmark, in one or more dtypes."""
+
+    operator: str
+    shape: tuple[int, ...]  # of gradInput; of a forward operator's input
+    attributes: Mapping[str, Any]
+    form: Form = Form.CALL
+    dtypes: tuple[str, ...] = REAL
+
+    @property
+    def title(self) -> str:
+        words = ["x".join(map(str, self.shape))]
+        words += [f"{_SHORT.get(name, name + '=')}{_compact(value)}" for name, value in self.attributes.items()]
+        return " ".join(words) + (f", {self.form.value}" if self.form.value else "")
+
+
+def _compact(value: Any) -> str:
+    return str(value).replace(" ", "")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A case in one dtype, with its data."""
+
+    case: Case
+    dtype: np.dtype[Any]
+    inputs: Mapping[str, Array]
+    nbytes: int  # what the operator must read and write
+
+    @property
+    def name(self) -> str:
+        return f"{self.case.operator} {self.case.title} {self.dtype}"
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One implementation of a problem: writing into memory it was given and, if it can, into fresh memory."""
+
+    name: str
+    into: Statement
+    outs: tuple[Array, ...]  # where ``into`` writes
+    fresh: Statement | None
+    # What is compared with the references: made of ``outs``, or of what ``fresh`` gave.
+    results: Callable[[tuple[Any, ...]], tuple[Array, ...]] = lambda outs: outs
+
+
+class Operator(ABC):
+    """How an operator is benchmarked."""
+
+    call: str  # the one-call function
+    phases: str  # what follows aclnn in the names of both phases
+    arrays: tuple[str, ...]  # the inputs that the one call takes, in its order
+    signature: Mapping[str, Any]  # the attributes that follow them, with the defaults
+
+    def attributes(self, case: Case) -> dict[str, Any]:
+        """All attributes of the case in the order of the call."""
+        return {name: case.attributes.get(name, default) for name, default in self.signature.items()}
+
+    def keywords(self, case: Case) -> dict[str, Any]:
+        """Give what the one call takes by name."""
+        return {}
+
+    @abstractmethod
+    def problem(self, case: Case, dtype: np.dtype[Any], rng: np.random.Generator) -> Problem:
+        """Make the data."""
+
+    @abstractmethod
+    def phase_1(self, problem: Problem, outs: tuple[Array, ...]) -> list[Any]:
+        """Give the arguments of phase 1: arrays, lists of ints, numbers."""
+
+    @abstractmethod
+    def references(self, problem: Problem) -> tuple[Reference, ...]:
+        """Compute the formula, plainly and in float64: one for each result."""
+
+    def outs(self, problem: Problem) -> tuple[Array, ...]:
+        """Make memory for the results."""
+        return (np.empty(problem.case.shape, problem.dtype),)
+
+    def ours(self, problem: Problem) -> Contestant:
+        """Give our statements in the case's form."""
+        outs = self.outs(problem)
+        if problem.case.form is not Form.CALL:
+            return Contestant("ours", self._two_phase(problem, outs), outs, None)
+        call = self.source(problem.case)
+        names = {**problem.inputs, "out": outs[0], self.call: getattr(aclnn_bw, self.call)}
+        return Contestant("ours", Statement(f"{call}, out=out)", names), outs, Statement(f"{call})", names))
+
+    def source(self, case: Case) -> str:
+        """Write the one call, open at its end; a caller leaves trailing defaults out."""
+        values, defaults = list(self.attributes(case).values()), list(self.signature.values())
+        while values and values[-1] == defaults[len(values) - 1]:
+            values.pop()
+        keywords = [f"{name}={value!r}" for name, value in self.keywords(case).items()]
+        return f"{self.call}({', '.join([*self.arrays, *map(repr, values), *keywords])}"
+
+    def _two_phase(self, problem: Problem, outs: tuple[Array, ...]) -> Statement:
+        name_1, name_2 = f"aclnn{self.phases}GetWorkspaceSize", f"aclnn{self.phases}"
+        phase_1, phase_2 = getattr(aclnn_bw, name_1), getattr(aclnn_bw, name_2)
+        arguments = self.phase_1(problem, outs)
+        if problem.case.form in (Form.TWO_PHASE, Form.PHASE_2):
+            arguments = [_handle(argument) for argument in arguments]
+        size, executor = phase_1(*arguments)
+        workspace = aclnn_bw.aclrtMalloc(size, aclnn_bw.ACL_MEM_MALLOC_HUGE_FIRST) if size else None
+        if problem.case.form is Form.PHASE_2:
+            aclnn_bw.aclSetAclOpExecutorRepeatable(executor)
+            names = {name_2: phase_2, "workspace": workspace, "size": size, "executor": executor}
+            return Statement(f"{name_2}(workspace, size, executor)", names)
+        parameters = [f"argument{i}" for i in range(len(arguments))]
+        return Statement(
+            f"size, executor = {name_1}({', '.join(parameters)})\n{name_2}(workspace, size, executor)",
+            {name_1: phase_1, name_2: phase_2, "workspace": workspace, **dict(zip(parameters, arguments, strict=True))},
+        )
+
+
+class Gradient(Operator):
+    """An operator whose result is a sum of elements of grad_output."""
+
+    def references(self, problem: Problem) -> tuple[Reference, ...]:
+        grad_output = problem.inputs["grad_output"]
+        if grad_output.dtype.kind == "c":
+            wide = grad_output.astype(np.complex128)
+            size: Array = np.abs(wide.real) + np.abs(wide.imag)
+        else:
+            wide = grad_output.astype(np.float64)
+            size = np.abs(wide)
+        # A divisor may be negative, hence the outer abs.
+        magnitude = np.abs(self.formula(size, problem))
+        return (Reference(self.formula(wide, problem), magnitude, self.terms(problem)),)
+
+    @abstractmethod
+    def formula(self, grad_output: Array, problem: Problem) -> Array:
+        """Compute the gradient, in grad_output's own dtype."""
+
+    @abstractmethod
+    def terms(self, problem: Problem) -> int | Array:
+        """Count the terms of the longest sum, or of each sum in a plane."""
+
+
+def normal(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Draw normal numbers; complex ones have normal parts."""
+    if dtype.kind == "c":
+        parts = rng.standard_normal((*shape, 2), np.float32).astype(dtype.type(0).real.dtype)
+        return parts.view(dtype)[..., 0]
+    return rng.standard_normal(shape, np.float32).astype(dtype, copy=False)
+
+
+def _handle(argument: Any) -> Any:
+    """The handle that a C program makes: a tensor over row-major memory, or an int array."""
+    if isinstance(argument, list):
+        return aclnn_bw.aclCreateIntArray(argument, len(argument))
+    if not isinstance(argument, np.ndarray):
+        return argument
+    dtype = {
+        "float32": aclnn_bw.ACL_FLOAT, "float16": aclnn_bw.ACL_FLOAT16, "bfloat16": aclnn_bw.ACL_BF16,
+        "float64": aclnn_bw.ACL_DOUBLE, "complex64": aclnn_bw.ACL_COMPLEX64, "complex128": aclnn_bw.ACL_COMPLEX128,
+        "int8": aclnn_bw.ACL_INT8,
+    }[argument.dtype.name]  # fmt: skip
+    formats = {3: aclnn_bw.ACL_FORMAT_NCL, 4: aclnn_bw.ACL_FORMAT_NCHW}
+    shape = argument.shape
+    return aclnn_bw.aclCreateTensor(shape, dtype, None, 0, formats[len(shape)], shape, argument)

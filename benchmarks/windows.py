@@ -1,0 +1,33 @@
+"""Windows that slide over an image: how many there are, and what they see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def count(size: int, a: Mapping[str, Any]) -> int:
+    """The number of windows along an axis; the attributes are ints."""
+    k, s, p = a["kernel_size"], a["stride"], a["padding"]
+    reach = (k - 1) * a.get("dilation", 1) + 1
+    ceil_mode = a.get("ceil_mode", False)
+    out = (size + 2 * p - reach + (s - 1 if ceil_mode else 0)) // s + 1
+    return int(out - 1 if ceil_mode and (out - 1) * s >= size + p else out)
+
+
+def positions(height: int, width: int, a: Mapping[str, Any]) -> Iterator[tuple[int, tuple[Any, ...], tuple[Any, ...]]]:
+    """For each kernel position in row-major order: the windows (oh, ow) that have it inside the image, and where."""
+    for kh in range(a["kernel_size"]):
+        oh, ih = _slices(height, kh, a)
+        for kw in range(a["kernel_size"]):
+            ow, iw = _slices(width, kw, a)
+            yield kh * a["kernel_size"] + kw, (..., oh, ow), (..., ih, iw)
+
+
+def _slices(size: int, k: int, a: Mapping[str, Any]) -> tuple[slice, slice]:
+    s = a["stride"]
+    offset = k * a.get("dilation", 1) - a["padding"]  # window o has this kernel position at o * s + offset
+    first = max(0, -(offset // s))
+    last = min(count(size, a) - 1, (size - 1 - offset) // s)
+    inputs = slice(first * s + offset, max(last * s + offset + 1, 0), s)
+    return slice(first, last + 1), inputs if first <= last else slice(0, 0)

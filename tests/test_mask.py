@@ -1,0 +1,282 @@
+"""mask_shape, mask_to_indices and indices_to_mask: between the masks and the indices that other libraries exchange."""
+
+import numpy as np
+import pytest
+import reference
+from engine_helpers import refusal
+from helpers import MASK_LAYOUTS, MaxPool, guarded_copy, with_garbage
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_max_pool2d import KINDS, any_pool, seeds
+
+import aclnn_bw as a
+
+NULL, INVALID = a.AclnnStatus.ACLNN_ERR_PARAM_NULLPTR, a.AclnnStatus.ACLNN_ERR_PARAM_INVALID
+
+every_kind = pytest.mark.parametrize("pool", KINDS, ids=str)
+every_layout = pytest.mark.parametrize("layout", MASK_LAYOUTS)
+
+
+def geometry(pool):
+    return (pool.input_shape, *pool.attributes)
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape"),
+    [
+        (MaxPool((1, 1, 4, 4), 2), (1, 1, 4, 64)),
+        (MaxPool((3, 7, 7), 1), (3, 1, 160)),  # 49 windows: 4 blocks of 16 and one more
+        (MaxPool((2, 3, 8, 8), 2), (2, 3, 4, 64)),  # exactly 16 windows: one block and one more
+        (MaxPool((2, 3, 17, 2), (1, 2)), (2, 3, 2, 96)),
+        (MaxPool((0, 3, 8, 8), 2), (0, 3, 4, 64)),
+        (MaxPool((1, 2, 9, 9), (3, 5), 2, (1, 2), True), (1, 2, 15, 96)),
+        (MaxPool((1, 1, 2**15, 2**15), 2**15), (1, 1, 2**30, 64)),
+    ],
+    ids=str,
+)
+def test_mask_shape_by_hand(pool, shape):
+    assert reference.mask_shape(*pool) == shape
+    result = a.mask_shape(*geometry(pool))
+    assert result == shape
+    assert all(type(size) is int for size in result)
+
+
+def test_mask_shape_by_name_and_by_default():
+    assert a.mask_shape((1, 4, 4), 2) == (1, 4, 64)
+    named = {"kernel_size": (2, 2), "stride": [1, 1], "padding": 1, "dilation": (1, 1), "ceil_mode": True}
+    assert a.mask_shape(input_shape=(1, 4, 4), **named) == (1, 4, 96)
+
+
+@given(any_pool())
+def test_mask_shape(pool):
+    assert a.mask_shape(*geometry(pool)) == pool.mask_shape
+
+
+# ---- there and back --------------------------------------------------------------------------------------------------
+
+
+def check_both_ways(pool, rng):
+    indices = pool.indices(rng)
+    for layout in MASK_LAYOUTS:
+        expected = pool.mask(indices, layout)
+        mask = a.indices_to_mask(indices, *geometry(pool), mask_layout=layout)
+        assert mask.dtype == np.int8
+        assert mask.flags.c_contiguous
+        assert np.array_equal(mask, expected)
+        shifted = guarded_copy(with_garbage(mask, pool, rng, layout), "contiguous", 1)
+        result = a.mask_to_indices(shifted.view, *geometry(pool), mask_layout=layout)
+        assert result.dtype == np.int64
+        assert np.array_equal(result, indices)
+
+
+@every_kind
+def test_both_ways(pool, rng):
+    check_both_ways(pool, rng)
+    check_both_ways(pool._replace(input_shape=pool.input_shape[1:]), rng)
+
+
+@given(any_pool(), seeds)
+def test_both_ways_in_any_geometry(pool, seed):
+    check_both_ways(pool, np.random.default_rng(seed))
+
+
+def test_worked_example():
+    indices = np.array([[[[5, 7], [13, 15]]]])
+    mask = a.indices_to_mask(indices, (1, 1, 4, 4), 2)
+    words = mask.reshape(-1).view("<u2")
+    assert np.flatnonzero(words).tolist() == [96, 97, 98, 99]
+    assert words[96:100].tolist() == [1, 1, 1, 1]
+    assert a.mask_to_indices(mask, (1, 1, 4, 4), 2).tolist() == indices.tolist()
+    argmax = a.indices_to_mask(indices, (1, 1, 4, 4), 2, mask_layout="argmax")
+    assert argmax.reshape(-1).view("<i4")[:6].tolist() == [5, 7, 13, 15, 0, 0]
+
+
+@pytest.mark.parametrize("density", [0.0, 0.05, 0.5, 1.0])
+@every_kind
+def test_any_number_of_bits(pool, density, rng):
+    """Of several the first position inside the image counts, of none or of those in the padding alone it is -1."""
+    hits = rng.random(pool.hits_shape) < density
+    expected = reference.indices_of_hits(hits, *pool)
+    mask = with_garbage(reference.bitmask(hits), pool, rng)
+    result = a.mask_to_indices(mask, *geometry(pool))
+    assert np.array_equal(result, expected)
+    assert density > 0 or np.all(result == -1)
+    # -1 sets no bit, so that the way back leaves the first mark of each window.
+    assert np.array_equal(a.indices_to_mask(expected, *geometry(pool)), reference.bitmask(pool.hits(expected)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint64, ">i8"])
+def test_indices_of_any_integer_type_and_strides(dtype, rng):
+    pool = MaxPool((2, 3, 9, 12), 3, 2, 1)
+    indices = pool.indices(rng)
+    expected = a.indices_to_mask(indices, *geometry(pool))
+    given_indices = np.repeat(indices, 2, axis=-1).astype(dtype)[..., ::2]
+    assert np.array_equal(a.indices_to_mask(given_indices, *geometry(pool)), expected)
+
+
+@every_layout
+def test_empty_batch(layout):
+    mask = a.indices_to_mask(np.empty((0, 3, 4, 4), np.int64), (0, 3, 8, 8), 2, mask_layout=layout)
+    assert (mask.shape, mask.dtype) == ((0, 3, 4, 64), np.int8)
+    indices = a.mask_to_indices(mask, (0, 3, 8, 8), 2, mask_layout=layout)
+    assert (indices.shape, indices.dtype) == ((0, 3, 4, 4), np.int64)
+
+
+@every_layout
+@every_kind
+def test_what_the_forward_writes_and_the_backward_reads(pool, layout, rng):
+    """The forward's mask is the one of its indices, and the backward takes a mask made from indices."""
+    x = pool.values(rng, "float32")
+    out, mask = a.max_pool2d_with_mask(x, *pool.attributes, mask_layout=layout)
+    indices = a.mask_to_indices(mask, *geometry(pool), mask_layout=layout)
+    planes = x.reshape(*x.shape[:2], -1)
+    assert np.array_equal(np.take_along_axis(planes, indices.reshape(*x.shape[:2], -1), 2).reshape(out.shape), out)
+    assert np.array_equal(a.indices_to_mask(indices, *geometry(pool), mask_layout=layout), mask)
+    grad = np.ones(out.shape)
+    result = a.max_pool2d_with_mask_backward(grad, x.shape, mask, *pool.attributes, mask_layout=layout)
+    counts = np.zeros(planes.shape)
+    for n, c in np.ndindex(planes.shape[:2]):
+        np.add.at(counts[n, c], indices[n, c].ravel(), 1)
+    assert np.array_equal(result, counts.reshape(x.shape))
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+@every_layout
+def test_exactly_the_indices_inside_their_own_window_are_taken(layout, rng):
+    pool = MaxPool((1, 1, 5, 6), 3, 2, 1)
+    indices = pool.indices(rng)
+    taken = 0
+    for place in np.ndindex(indices.shape):
+        for value in [*range(-14, 44), -(2**63), 2**63 - 1, 2**32 + int(indices[place])]:
+            moved = indices.copy()
+            moved[place] = value
+            if pool.hits(moved)[..., place[-2], place[-1]].any() or (value == -1 and layout == "bitmask"):
+                taken += 1
+                mask = a.indices_to_mask(moved, *geometry(pool), mask_layout=layout)
+                assert np.array_equal(mask, pool.mask(moved, layout))
+            else:
+                pattern = rf"^indices\b.*\b{', '.join(map(str, place))}\b.*= {value}: must "
+                with refusal(INVALID, pattern):
+                    a.indices_to_mask(moved, *geometry(pool), mask_layout=layout)
+    inside = reference.max_pool2d_backward(np.ones(pool.output_shape), np.ones(pool.hits_shape, bool), *pool).sum()
+    assert taken == inside + indices.size * (layout == "bitmask")
+
+
+@every_layout
+def test_the_first_bad_index_is_named(layout, rng):
+    indices = MaxPool((2, 3, 8, 8), 2).indices(rng)
+    indices[0, 2, 3, 1], indices[1, 0, 0, 0] = -2, 70
+    with refusal(INVALID, r"^indices\b.*\b0, 2, 3, 1\b.*= -2: must "):
+        a.indices_to_mask(indices, (2, 3, 8, 8), 2, mask_layout=layout)
+    assert "-2" in a.aclGetRecentErrMsg()
+    with refusal(INVALID, r"^indices\b.*\b2, 3, 1\b.*= -2: must "):
+        a.indices_to_mask(indices[0], (3, 8, 8), 2, mask_layout=layout)
+
+
+GEOMETRY = {
+    "null shape": ({"input_shape": None}, NULL, "^input_shape = None: must not be null"),
+    "null kernel_size": ({"kernel_size": None}, NULL, "^kernel_size = None: must not be null"),
+    "null padding": ({"padding": None}, NULL, "^padding = None: must not be null"),
+    "null dilation": ({"dilation": None}, NULL, "^dilation = None: must not be null"),
+    "rank": ({"input_shape": (4, 4)}, INVALID, r"^input_shape\b.*= .*: must "),
+    "long rank": ({"input_shape": (1, 1, 1, 4, 4)}, INVALID, r"^input_shape\b.*= .*: must "),
+    "negative size": ({"input_shape": (1, 1, -4, 4)}, INVALID, r"^input_shape\b.*-4\b.*: must "),
+    "zero size": ({"input_shape": (1, 1, 0, 4)}, INVALID, r"^input_shape\b.* = \(1, 1, 0, 4\): .*must "),
+    "length": ({"kernel_size": (2, 2, 2)}, INVALID, r"^len\(kernel_size\) = 3: must be 1 to 2$"),
+    "kernel_size": ({"kernel_size": 0}, INVALID, r"^kernel_size = 0: must be (>= 1|> 0)$"),
+    "stride": ({"stride": (1, 0)}, INVALID, r"^stride\[1\] = 0: must be (>= 1|> 0)$"),
+    "padding": ({"padding": -1}, INVALID, r"^padding = -1: must be >= 0$"),
+    "padding too big": ({"padding": (1, 2)}, INVALID, r"^padding\[1\] = 2: must be <= kernel_size / 2 = 1$"),
+    "dilation": ({"dilation": 2}, INVALID, r"^dilation = 2: must be 1$"),
+    "no window": ({"kernel_size": 9}, INVALID, r"^(input_shape|kernel_size)\b.* = .*: "),
+}
+
+
+@pytest.mark.parametrize("case", GEOMETRY)
+def test_geometry_is_refused(case):
+    changes, status, pattern = GEOMETRY[case]
+    legal = {"input_shape": (1, 1, 4, 4), "kernel_size": 2, "stride": None, "padding": 0, "dilation": 1}
+    with refusal(status, pattern):
+        a.mask_shape(**{**legal, **changes})
+    with refusal(status, pattern):
+        a.mask_to_indices(np.zeros((1, 1, 4, 64), np.int8), **{**legal, **changes})
+    with refusal(status, pattern):
+        a.indices_to_mask(np.zeros((1, 1, 2, 2), np.int64), **{**legal, **changes})
+    assert a.aclGetRecentErrMsg()
+
+
+@every_layout
+def test_mask_to_indices_refuses(layout):
+    rest, options = ((1, 1, 4, 4), 2), {"mask_layout": layout}
+    with refusal(NULL, "^mask = None: must not be null$"):
+        a.mask_to_indices(None, *rest, **options)
+    for shape in ((1, 1, 4, 63), (1, 4, 64), (1, 1, 4, 96), (256,)):
+        with refusal(INVALID, r"^mask\.shape = \(.*\): must be .*\(1, 1, 4, 64\)"):
+            a.mask_to_indices(np.zeros(shape, np.int8), *rest, **options)
+    for dtype in (np.uint8, np.int32, np.bool_):
+        with refusal(INVALID, r"^mask\.dtype = .*: must be .*(int8|INT8)"):
+            a.mask_to_indices(np.zeros((1, 1, 4, 64), dtype), *rest, **options)
+
+
+@every_layout
+def test_indices_to_mask_refuses(layout):
+    rest, options = ((1, 1, 4, 4), 2), {"mask_layout": layout}
+    with refusal(NULL, "^indices = None: must not be null$"):
+        a.indices_to_mask(None, *rest, **options)
+    for shape in ((1, 1, 2, 3), (1, 2, 2), (4,)):
+        with refusal(INVALID, r"^indices\.shape = \(.*\): must be .*\(1, 1, 2, 2\)"):
+            a.indices_to_mask(np.zeros(shape, np.int64), *rest, **options)
+    for dtype in (np.float64, np.bool_):
+        with refusal(INVALID, r"^indices\.dtype = .*: must be "):
+            a.indices_to_mask(np.zeros((1, 1, 2, 2), dtype), *rest, **options)
+
+
+@pytest.mark.parametrize("layout", ["", "Bitmask", "indices"])
+def test_unknown_mask_layout(layout):
+    zeros = np.zeros((1, 1, 2, 2), np.int64)
+    with refusal(INVALID, rf"^mask_layout = '{layout}': must be .*bitmask.*argmax"):
+        a.indices_to_mask(zeros, (1, 1, 4, 4), 2, mask_layout=layout)
+    with refusal(INVALID, rf"^mask_layout = '{layout}': must be .*bitmask.*argmax"):
+        a.mask_to_indices(np.zeros((1, 1, 4, 64), np.int8), (1, 1, 4, 4), 2, mask_layout=layout)
+    for wrong in (None, 0, b"argmax"):
+        with pytest.raises(TypeError, match="mask_layout"):
+            a.indices_to_mask(zeros, (1, 1, 4, 4), 2, mask_layout=wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("input_shape", 4), ("input_shape", (1, 4.0, 4)), ("kernel_size", 2.0), ("kernel_size", True), ("stride", "2"),
+        ("padding", 0.5), ("dilation", (1.0, 1)), ("ceil_mode", "yes"), ("ceil_mode", None),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_geometry_of_another_type(name, value):
+    legal = {"input_shape": (1, 4, 4), "kernel_size": 2}
+    with pytest.raises(TypeError, match=name):
+        a.mask_shape(**{**legal, name: value})
+
+
+@pytest.mark.parametrize("size", [2**31, 2**40, 2**62, 2**63 - 1])
+@given(data=st.data())
+@settings(max_examples=20)
+def test_absurd_geometry_does_not_overflow(size, data):
+    """The right shape, or a refusal; never a wrong one."""
+    pick = st.sampled_from([size, size - 1, 3, 1])
+    shape = tuple(data.draw(st.tuples(pick, pick, pick, pick)))
+    kernel, stride = data.draw(st.tuples(pick, pick)), data.draw(st.tuples(pick, pick))
+    padding = tuple(data.draw(st.sampled_from([0, k // 2])) for k in kernel)
+    pool = MaxPool(shape, kernel, stride, padding, data.draw(st.booleans()))
+    outputs = [
+        reference.pooled_size(*axis, pool.ceil_mode)
+        for axis in zip(shape[2:], kernel, stride, padding, strict=True)
+    ]  # fmt: skip
+    expected = (*shape[:2], kernel[0] * kernel[1], (-(-outputs[0] * outputs[1] // 16) + 1) * 32)
+    try:
+        result = a.mask_shape(*geometry(pool))
+    except (a.AclnnError, MemoryError):
+        return
+    assert min(outputs) >= 1
+    assert result == expected

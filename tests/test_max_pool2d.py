@@ -1,0 +1,802 @@
+"""MaxPool2dWithMaskBackward: the numbers in both mask layouts, against the twin in reference.py and each other."""
+
+import json
+import os
+import re
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+import reference
+from engine_helpers import NUMPY_DTYPE, Spec
+from helpers import (
+    DTYPES,
+    LAYOUTS,
+    MASK_LAYOUTS,
+    MAX_POOL_MODES,
+    NAN_BYTE,
+    SMALLEST,
+    Guarded,
+    MaxPool,
+    assert_is_max_pool2d_backward,
+    assert_no_negative_zero,
+    assert_same_bytes,
+    at_fence,
+    bits,
+    digest,
+    far_apart,
+    fenced,
+    guarded_copy,
+    require_isa,
+    run_python,
+    sprinkled,
+    with_garbage,
+)
+from helpers import max_pool2d_backward_two_phase as two_phase
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import aclnn_bw
+
+one_call = aclnn_bw.max_pool2d_with_mask_backward
+BYTE = np.dtype(np.int8)
+
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+every_mode = pytest.mark.parametrize("mode", MAX_POOL_MODES, ids="-".join)
+every_mask_layout = pytest.mark.parametrize("mask_layout", MASK_LAYOUTS)
+
+# One of each kind that an implementation may treat by itself, and of each way in which windows meet the border.
+KINDS = [
+    MaxPool((2, 3, 9, 10), 1),
+    MaxPool((2, 17, 8, 9), 1, 2),
+    MaxPool((2, 3, 6, 7), 2, 1, 1),
+    MaxPool((2, 3, 16, 18), 2),
+    MaxPool((2, 17, 17, 71), 2, None, 0, True),
+    MaxPool((2, 16, 14, 17), 3, 1, 1),
+    MaxPool((2, 3, 14, 70), 3, 1, 1),
+    MaxPool((2, 3, 15, 37), 3, 2, 1),
+    MaxPool((2, 19, 16, 33), 3, 2, 1, True),
+    MaxPool((2, 3, 15, 16), 3, None, 1),
+    MaxPool((2, 3, 16, 17), 2, 3),  # gaps
+    MaxPool((2, 3, 16, 17), 2, 5, 1, True),
+    MaxPool((2, 3, 13, 40), 5, 1, 2),
+    MaxPool((1, 3, 17, 16), 7, 2, 3, True),
+    MaxPool((2, 3, 9, 40), (2, 3), (2, 3), (1, 1), True),
+    MaxPool((2, 3, 9, 14), (3, 2), (1, 2), (1, 0)),
+    MaxPool((2, 3, 9, 14), (2, 5), (3, 1), (1, 2), True),
+    MaxPool((2, 33, 7, 7), 7),
+    MaxPool((2, 3, 6, 7), (6, 7), 1),
+    MaxPool((2, 3, 5, 4), 9, 2, 4, True),
+    MaxPool((1, 3, 9, 45), (2, 20), (1, 3), (1, 10)),  # windows of more than 16 columns
+    MaxPool((1, 2, 5, 60), (1, 40), 1, (0, 20)),
+    MaxPool((1, 2, 20, 21), (17, 16), 1, (8, 8)),  # windows of more than 256 positions
+    MaxPool((1, 17, 19, 23), 18, 5, 9),
+    MaxPool((2, 3, 1, 50), (1, 4), (1, 2), (0, 2)),
+    MaxPool((2, 3, 50, 1), (4, 1), (2, 1), (2, 0), True),  # one column
+    MaxPool((2, 3, 40, 3), 3, 2, 1),
+    MaxPool((1, 2, 4, 4), 2, 100),
+]
+every_kind = pytest.mark.parametrize("pool", KINDS, ids=str)
+
+# Enough data for several threads, in planes that are fewer or more than the threads and above or below a cache's size.
+LARGE = [
+    MaxPool((1, 1, 300, 310), 3, 1, 1),
+    MaxPool((1, 3, 300, 310), 3, 2, 1),
+    MaxPool((1, 1, 401, 500), 2),
+    MaxPool((3, 200, 201), 5, 3, 2, True),
+    MaxPool((2, 37, 40, 41), 3, 1, 1),
+    MaxPool((3, 64, 28, 29), 2, 3),
+    MaxPool((2, 150, 13, 13), 3, 2, 1, True),
+    MaxPool((3, 300, 7, 7), 7),
+    MaxPool((1, 1, 20000, 4), 3, 1, 1),
+    MaxPool((1, 1, 4, 20000), 3, 2, 1),
+    MaxPool((1, 2, 60, 70), (20, 17), 1, (10, 8)),
+    MaxPool((1, 1, 400, 500), 1),
+]
+every_large = pytest.mark.parametrize("pool", LARGE, ids=str)
+
+
+@cache
+def example(pool):
+    """Indices, a mark for each, and the masks of both layouts: for tests of other things than where the maxima lie."""
+    indices = pool.indices(np.random.default_rng(1))
+    masks = {layout: pool.mask(indices, layout) for layout in MASK_LAYOUTS}
+    for array in (indices, *masks.values()):
+        array.flags.writeable = False
+    return indices, pool.hits(indices), masks
+
+
+# ---- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_worked_example():
+    """A 4x4 plane, kernel 2, stride 2, every maximum in the last position of its window."""
+    mask = np.zeros((1, 1, 4, 64), np.int8)
+    words = mask.reshape(-1).view("<u2")
+    words[3 * 32 : 3 * 32 + 4] = 1
+    argmax = np.zeros((1, 1, 4, 64), np.int8)
+    argmax.reshape(-1).view("<i4")[:4] = [5, 7, 13, 15]
+    expected = [[0, 0, 0, 0], [0, 1, 0, 2], [0, 0, 0, 0], [0, 3, 0, 4]]
+    pool = MaxPool((1, 1, 4, 4), 2)
+    indices = np.array([[[[5, 7], [13, 15]]]])
+    assert np.array_equal(pool.mask(indices), mask)
+    assert np.array_equal(pool.mask(indices, "argmax"), argmax)
+    grad = np.array([[[[1, 2], [3, 4]]]], np.float32)
+    assert reference.max_pool2d_backward(grad, pool.hits(indices), *pool)[0, 0].tolist() == expected
+    for container, layout in ((mask, "bitmask"), (argmax, "argmax")):
+        assert one_call(grad, (1, 1, 4, 4), container, 2, mask_layout=layout)[0, 0].tolist() == expected
+        assert two_phase(pool, grad, container, "Ascend910B", layout)[0, 0].tolist() == expected
+    assert one_call(grad, (1, 1, 4, 4), mask, 2)[0, 0].tolist() == expected
+
+
+def test_words_by_hand():
+    """Channel 17 is bit 1 of the second group; image 1 follows image 0; p = 17 is in the second block."""
+    pool = MaxPool((2, 18, 3, 12), 2, 1)
+    assert pool.output_shape == (2, 18, 2, 11)
+    assert pool.mask_shape == (2, 18, 4, 96)
+    mask = np.zeros(pool.mask_shape, np.int8)
+    word = ((1 * 2 + 1) * 4 + 2) * 48 + 17
+    mask.reshape(-1)[2 * word] = 2
+    grad = np.zeros(pool.output_shape, np.float32)
+    grad[1, 17, 1, 6] = 5
+    expected = np.zeros(pool.input_shape, np.float32)
+    expected[1, 17, 2, 6] = 5  # kernel position 2 of window (1, 6) is row 1 + 1, column 6 + 0
+    assert_same_bytes(one_call(grad, pool.input_shape, mask, 2, 1), expected)
+    hits = np.zeros(pool.hits_shape, bool)
+    hits[1, 17, 2, 1, 6] = True
+    assert np.array_equal(reference.bitmask(hits), mask)
+    mask.reshape(-1)[2 * word + 1] = 1  # bit 8: channel 24 does not exist
+    assert_same_bytes(one_call(grad, pool.input_shape, mask, 2, 1), expected)
+
+
+def test_several_bits_no_bit_and_bits_in_the_padding_by_hand():
+    pool = MaxPool((1, 2, 2), 2, 1, 1)  # windows begin at -1, 0 and 1
+    hits = np.zeros(pool.hits_shape, bool)
+    hits[0, :, 0, 0] = True  # only position 3 of this window, (0, 0), lies in the image
+    hits[0, [0, 3], 1, 1] = True
+    hits[0, :3, 2, 2] = True  # only position 0, (1, 1), lies in the image
+    grad = np.arange(1, 10, dtype=np.float32).reshape(1, 3, 3)
+    expected = [[[1 + 5, 0], [0, 5 + 9]]]
+    assert reference.max_pool2d_backward(grad, hits, *pool).tolist() == expected
+    assert one_call(grad, (1, 2, 2), reference.bitmask(hits), 2, 1, 1).tolist() == expected
+
+
+# ---- every entry point against the twin ------------------------------------------------------------------------------
+
+
+def check_all_entry_points(pool, mode, rng, shift=0):
+    """One mark in each window: both layouts, with garbage around them, both interfaces, the same bytes."""
+    product, dtype = mode
+    grad, indices = pool.gradients(rng, dtype), pool.indices(rng)
+    results = []
+    for layout in MASK_LAYOUTS:
+        mask = guarded_copy(with_garbage(pool.mask(indices, layout), pool, rng, layout), "contiguous", shift)
+        before = mask.buffer.tobytes()
+        out = Guarded(pool.input_shape, grad.dtype)
+        two_phase(pool, grad, mask.view, product, layout, out.view)
+        out.assert_outside_untouched()
+        results.append(out.view)
+        if product == "Host":
+            results.append(one_call(grad, pool.input_shape, mask.view, *pool.attributes, mask_layout=layout))
+            assert results[-1].flags.c_contiguous
+        assert mask.buffer.tobytes() == before
+    assert_is_max_pool2d_backward(results[0], grad, pool.hits(indices), pool, product)
+    for result in results[1:]:
+        assert_same_bytes(result, results[0])
+
+
+@every_mode
+@every_kind
+def test_kinds(pool, mode, rng):
+    check_all_entry_points(pool, mode, rng)
+    check_all_entry_points(pool._replace(input_shape=pool.input_shape[1:]), mode, rng, 1)
+
+
+@every_mode
+@every_large
+def test_large(pool, mode, rng):
+    check_all_entry_points(pool, mode, rng, 3)
+
+
+@every_mode
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.5, 1.0])
+@pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
+def test_any_number_of_bits(pool, density, mode, rng):
+    """Also none, and at positions in the padding, which add nothing."""
+    product, dtype = mode
+    grad, hits = pool.gradients(rng, dtype), rng.random(pool.hits_shape) < density
+    mask = with_garbage(reference.bitmask(hits), pool, rng)
+    result = two_phase(pool, grad, mask, product)
+    assert_is_max_pool2d_backward(result, grad, hits, pool, product)
+    if product == "Host":
+        assert_same_bytes(one_call(grad, pool.input_shape, mask, *pool.attributes), result)
+    if density == 0:
+        assert not bits(result).any()
+
+
+def test_the_other_marks_of_a_window_do_not_matter(rng):
+    """Windows with one mark, beside windows with any number: where only the former reach, the bytes stay the same."""
+    pool = MaxPool((1, 17, 12, 40), 2)
+    grad, one = pool.gradients(rng, "float32"), pool.hits(pool.indices(rng))
+    odd = rng.random(pool.output_shape)[:, :, None] < 0.1
+    many = np.where(odd, rng.random(pool.hits_shape) < 0.5, one)
+    result, single = (one_call(grad, pool.input_shape, reference.bitmask(hits), 2) for hits in (many, one))
+    untouched = ~np.repeat(np.repeat(odd[:, :, 0], 2, 2), 2, 3)
+    assert_same_bytes(result[untouched], single[untouched])
+
+
+@every_dtype
+@pytest.mark.parametrize("kernel", range(1, 6))
+def test_every_kernel_stride_and_padding(kernel, dtype, rng):
+    attributes = product(range(1, kernel + 3), range(kernel // 2 + 1), (False, True))
+    for index, (stride, padding, ceil_mode) in enumerate(attributes):
+        shape = (1, (1, 2, 18)[index % 3], kernel + 3 + index % 9, 2 * kernel + 2 + index % 19)
+        check_all_entry_points(MaxPool(shape, kernel, stride, padding, ceil_mode), ("Host", dtype), rng, index % 8)
+
+
+WINDOWS = [(3, 2, 1), (2, 2, 0), (3, 1, 1), (2, 1, 0), (3, 3, 0), (5, 2, 2), (1, 1, 0), (2, 3, 1)]
+
+
+def every_width(kernel, stride, padding):
+    """Poolings of widths around all vector lengths, with all remainders behind them."""
+    for width in [*range(3, 36), *range(47, 50), *range(63, 67), 129]:
+        if width + 2 * padding >= kernel:
+            yield MaxPool((1, (1, 17)[width % 2], 5 + width % 5, width), kernel, stride, padding, width % 3 == 0)
+
+
+@every_dtype
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_every_width(window, dtype, rng):
+    for pool in every_width(*window):
+        check_all_entry_points(pool, ("Host", dtype), rng, pool.input_shape[-1] % 8)
+
+
+axes = st.one_of(
+    st.tuples(st.integers(1, 14), st.integers(1, 7), st.integers(1, 6), st.integers(0, 3)),
+    st.tuples(st.integers(1, 40), st.integers(1, 20), st.integers(1, 25), st.integers(0, 10)),
+).filter(lambda axis: 2 * axis[3] <= axis[1] and reference.pooled_size(*axis) >= 1)
+
+
+@st.composite
+def any_pool(draw):
+    size, *attributes = zip(draw(axes), draw(axes), strict=True)
+    leading = draw(st.sampled_from([(1,), (18,), (1, 1), (2, 3), (1, 17), (2, 16)]))
+    return MaxPool((*leading, *size), *attributes, draw(st.booleans()))
+
+
+seeds, offsets = st.integers(0, 2**32 - 1), st.integers(0, 7)
+layouts = st.sampled_from(list(LAYOUTS))
+
+
+@settings(max_examples=200)
+@given(
+    any_pool(), st.sampled_from(MAX_POOL_MODES), seeds, layouts, layouts, offsets, offsets, offsets,
+    st.sampled_from([None, 0.1, 0.9]),
+)  # fmt: skip
+def test_any_geometry_in_any_layout(pool, mode, seed, layout, out_layout, offset, mask_offset, out_offset, density):
+    product, dtype = mode
+    rng = np.random.default_rng(seed)
+    values = pool.gradients(rng, dtype)
+    if density is None:
+        indices = pool.indices(rng)
+        hits, masks = pool.hits(indices), [(pool.mask(indices, layout), layout) for layout in MASK_LAYOUTS]
+    else:
+        hits = rng.random(pool.hits_shape) < density
+        masks = [(reference.bitmask(hits), "bitmask")]
+    grad = guarded_copy(values, layout, offset)
+    for contents, mask_layout in masks:
+        mask = guarded_copy(with_garbage(contents, pool, rng, mask_layout), "contiguous", mask_offset)
+        before = grad.buffer.tobytes(), mask.buffer.tobytes()
+        out = Guarded(pool.input_shape, values.dtype, out_layout, out_offset)
+        two_phase(pool, grad.view, mask.view, product, mask_layout, out.view)
+        out.assert_outside_untouched()
+        assert (grad.buffer.tobytes(), mask.buffer.tobytes()) == before
+        assert_is_max_pool2d_backward(out.view, values, hits, pool, product)
+        assert_same_bytes(out.view, two_phase(pool, values, masks[0][0], product))
+
+
+@given(any_pool(), seeds, st.sampled_from(MASK_LAYOUTS))
+def test_is_the_adjoint_of_picking_the_maxima(pool, seed, mask_layout):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal(pool.input_shape), rng.standard_normal(pool.output_shape)
+    out, mask = aclnn_bw.max_pool2d_with_mask(x, *pool.attributes, mask_layout=mask_layout)
+    result = one_call(y, x, mask, *pool.attributes, mask_layout=mask_layout)
+    assert abs(np.vdot(out, y) - np.vdot(x, result)) <= 1e-13 * (np.vdot(abs(out), abs(y)) + 1)
+
+
+@every_mask_layout
+@every_dtype
+def test_empty_batch(dtype, mask_layout):
+    pool = MaxPool((0, 3, 8, 9), 3, 2, 1)
+    grad, mask = np.empty(pool.output_shape, DTYPES[dtype]), np.empty(pool.mask_shape, np.int8)
+    out = Guarded(pool.input_shape, DTYPES[dtype])
+    with aclnn_bw.soc("Host", mask_layout=mask_layout):
+        size, executor = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
+            grad, out.view, mask, *pool.lists, out.view
+        )
+    assert size == 0
+    aclnn_bw.aclnnMaxPool2dWithMaskBackward(None, 0, executor)
+    out.assert_outside_untouched()
+    result = one_call(grad, pool.input_shape, mask, *pool.attributes, mask_layout=mask_layout)
+    assert (result.shape, result.dtype) == (pool.input_shape, DTYPES[dtype])
+
+
+@every_mask_layout
+@every_dtype
+@pytest.mark.parametrize("shape", [(1, 1, 2**22, 40), (2**20, 2**10, 9, 9), (1, 2**20, 300, 70), (1, 1, 3, 2**22)])
+def test_workspace_whatever_batch_channels_and_height(shape, dtype, mask_layout):
+    """Of both operators. Unbound tensors, so that nothing is allocated."""
+    code = next(code for code, known in NUMPY_DTYPE.items() if known == DTYPES[dtype])
+    for geometry in ((3, 1, 1), (2,), (3, 2, 1, True), (2, 3), ((2, 9), (1, 2), (1, 4))):
+        pool = MaxPool(shape, *geometry)
+        shapes = {
+            "image": (shape, code),
+            "out": (pool.output_shape, code),
+            "mask": (pool.mask_shape, aclnn_bw.ACL_INT8),
+        }
+        image, out, mask = (Spec(*spec, bound=False).build() for spec in shapes.values())
+        for threads in (1, 4):
+            with aclnn_bw.soc("Host", mask_layout=mask_layout), aclnn_bw.num_threads(threads):
+                for size, executor in (
+                    aclnn_bw.aclnnMaxPool2dWithMaskGetWorkspaceSize(image, *pool.lists, out, mask),
+                    aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(out, image, mask, *pool.lists, image),
+                ):
+                    assert 0 <= size <= threads * (2 * 2**20 + 64 * shape[-1])
+                    aclnn_bw.aclDestroyAclOpExecutor(executor)
+
+
+# ---- argmax: values that only the second phase can see ---------------------------------------------------------------
+
+
+def repeatable(pool, grad, mask, out):
+    with aclnn_bw.soc("Host", mask_layout="argmax"):
+        size, executor = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(grad, out, mask, *pool.lists, out)
+    aclnn_bw.aclSetAclOpExecutorRepeatable(executor)
+    return size, executor
+
+
+def refusal_of(place, value, name="indices"):
+    """The pattern of a message that names the place and the value."""
+    return rf"^{name}\b(?=.*(?<![-\d]){value}(?!\d))(?=.*\({'0, ' * (4 - len(place))}{', '.join(map(str, place))}\))"
+
+
+def assert_refused(pattern, function, *arguments, **options):
+    with pytest.raises(aclnn_bw.AclnnError) as info:
+        function(*arguments, **options)
+    assert info.value.status == aclnn_bw.AclnnStatus.ACLNN_ERR_PARAM_INVALID
+    assert re.search(pattern, str(info.value)), f"{pattern!r} is not in {info.value}"
+    assert aclnn_bw.aclGetRecentErrMsg() == str(info.value)
+
+
+def indices_inside(pool, oh, ow):
+    """All indices of the plane that lie in this window."""
+    (kh, kw), (sh, sw), (ph, pw) = (reference.pair(value) for value in (pool[1], pool[2] or pool[1], pool[3]))
+    (height, width), (top, left) = pool.input_shape[-2:], (oh * sh - ph, ow * sw - pw)
+    rows, columns = range(max(top, 0), min(top + kh, height)), range(max(left, 0), min(left + kw, width))
+    return {row * width + column for row, column in product(rows, columns)}
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        MaxPool((1, 1, 5, 6), 3, 2, 1),
+        MaxPool((1, 1, 6, 6), 2),
+        MaxPool((1, 1, 4, 19), (2, 3), 1, 1),
+        MaxPool((1, 1, 4, 19), 2, (2, 1), (1, 0)),
+        MaxPool((1, 1, 7, 8), 2, 3, 1, True),
+        MaxPool((1, 1, 3, 2), (2, 18), 1, (1, 9)),
+    ],
+    ids=str,
+)
+def test_exactly_the_indices_inside_their_own_window_are_taken(pool, rng):
+    indices, grad = pool.indices(rng), pool.gradients(rng, "float32")
+    mask, out = pool.mask(indices, "argmax"), np.empty(pool.input_shape, np.float32)
+    size, executor = repeatable(pool, grad, mask, out)
+    workspace = bytearray(size)
+    stored = mask.reshape(-1).view("<i4")[: indices.size].reshape(indices.shape)
+    height, width = pool.input_shape[-2:]
+    extremes = [-(2**31), 2**31 - 1, -(2**30), 2**24, 2**16 + int(indices[0, 0, 0, 0])]
+    for place in np.ndindex(indices.shape):
+        right, inside = stored[place], indices_inside(pool, *place[-2:])
+        assert right in inside
+        for value in [*range(-width - 2, (height + 2) * width), *extremes]:
+            stored[place] = value
+            if value in inside:
+                aclnn_bw.aclnnMaxPool2dWithMaskBackward(workspace, size, executor)
+                assert_is_max_pool2d_backward(out, grad, pool.hits(stored), pool)
+            else:
+                with pytest.raises(aclnn_bw.AclnnError, match=refusal_of(place, value)):
+                    aclnn_bw.aclnnMaxPool2dWithMaskBackward(workspace, size, executor)
+        stored[place] = right
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("pool", [KINDS[8], *(pool for pool in LARGE if pool.kernel_size != 1)], ids=str)
+def test_the_first_bad_index_is_named_at_every_thread_count(pool, dtype, rng):
+    """And gradInput alone is touched."""
+    indices, hits, masks = example(pool)
+    grad = guarded_copy(pool.gradients(rng, dtype), "columns_reversed")
+    for _ in range(2):
+        places = sorted(tuple(map(int, rng.integers(indices.shape))) for _ in range(3))
+        values = [int(rng.choice([-1, -7, 2**31 - 1, -(2**31), int(np.prod(pool.input_shape[-2:]))])) for _ in places]
+        bad = indices.copy()
+        for place, value in zip(reversed(places), reversed(values), strict=True):
+            bad[place] = value
+        mask = guarded_copy(reference.argmax_mask(bad, pool.kernel_size), "contiguous", 1)
+        before = mask.buffer.tobytes(), grad.buffer.tobytes()
+        for threads in (1, 2, 3, 4):
+            out = Guarded(pool.input_shape, DTYPES[dtype], "all_reversed", 1)
+            with aclnn_bw.num_threads(threads):
+                size, executor = repeatable(pool, grad.view, mask.view, out.view)
+                around = np.full(size + 128, NAN_BYTE, np.uint8)
+                workspace = around[65 : 65 + size]
+                pattern = refusal_of(places[0], values[0])
+                assert_refused(pattern, aclnn_bw.aclnnMaxPool2dWithMaskBackward, workspace, size, executor)
+                assert np.all(around[:65] == NAN_BYTE)
+                assert np.all(around[65 + size :] == NAN_BYTE)
+                out.assert_outside_untouched()
+                arguments = grad.view, pool.input_shape, mask.view, *pool.attributes
+                pattern = refusal_of(places[0], values[0], "mask")
+                assert_refused(pattern, one_call, *arguments, mask_layout="argmax")
+                # The executor is free again: with a good mask it runs.
+                aclnn_bw.aclSetInputTensorAddr(executor, 2, None, masks["argmax"])
+                aclnn_bw.aclnnMaxPool2dWithMaskBackward(workspace, size, executor)
+                assert_is_max_pool2d_backward(out.view, grad.view, hits, pool)
+        assert (mask.buffer.tobytes(), grad.buffer.tobytes()) == before
+
+
+def test_bad_index_on_a_stream(rng):
+    pool = MaxPool((2, 3, 9, 10), 3, 2, 1)
+    grad, indices = pool.gradients(rng, "float32"), pool.indices(rng)
+    out, later = np.empty(pool.input_shape, np.float32), np.empty(pool.input_shape, np.float32)
+    bad = indices.copy()
+    bad[1, 2, 0, 4], bad[0, 1, 3, 2] = 99, -5
+    calls = [(bad, out), (indices, later)]
+    stream = aclnn_bw.aclrtCreateStream()
+    try:
+        for values, written in calls:
+            size, executor = repeatable(pool, grad, pool.mask(values, "argmax"), written)
+            aclnn_bw.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor, stream)
+        assert_refused(refusal_of((0, 1, 3, 2), -5), aclnn_bw.aclrtSynchronizeStream, stream)
+        assert_is_max_pool2d_backward(later, grad, pool.hits(indices), pool)
+        size, executor = repeatable(pool, grad, pool.mask(indices, "argmax"), out)
+        aclnn_bw.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor, stream)
+        aclnn_bw.aclrtSynchronizeStream(stream)
+        assert_same_bytes(out, later)
+    finally:
+        aclnn_bw.aclrtDestroyStream(stream)
+
+
+def test_bad_index_of_a_spent_executor(rng):
+    """A run that fails has run: the executor is spent."""
+    pool = MaxPool((1, 2, 2), 2)
+    mask = reference.argmax_mask(np.array([[[4]]]), 2)
+    out = np.empty(pool.input_shape, np.float32)
+    with aclnn_bw.soc("Host", mask_layout="argmax"):
+        grad = pool.gradients(rng, "float32")
+        size, executor = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(grad, out, mask, *pool.lists, out)
+    with pytest.raises(aclnn_bw.AclnnError, match=refusal_of((0, 0, 0), 4)):
+        aclnn_bw.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor)
+    with pytest.raises(aclnn_bw.AclnnError, match="spent"):
+        aclnn_bw.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor)
+
+
+def test_the_layout_of_the_first_phase_is_kept(rng):
+    pool = MaxPool((1, 3, 8, 8), 2)
+    grad, indices = pool.gradients(rng, "float32"), pool.indices(rng)
+    for layout, other in (MASK_LAYOUTS, MASK_LAYOUTS[::-1]):
+        out = np.empty(pool.input_shape, np.float32)
+        with aclnn_bw.soc("Ascend910B", mask_layout=layout):
+            size, executor = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
+                grad, out, pool.mask(indices, layout), *pool.lists, out
+            )
+        with aclnn_bw.soc("Ascend910", mask_layout=other):
+            aclnn_bw.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor)
+        assert_is_max_pool2d_backward(out, grad, pool.hits(indices), pool)
+
+
+# ---- roundings -------------------------------------------------------------------------------------------------------
+
+
+@every_mask_layout
+def test_ascend910_rounds_float32_to_float16(mask_layout, rng):
+    """gradOutput before, the sum after: one term shows the first, exact sums of several the second."""
+    pool = MaxPool((1, 1, 64, 66), 1)
+    grad = (rng.standard_normal(pool.output_shape) * 2.0 ** rng.integers(-30, 20, pool.output_shape)).astype(np.float32)
+    ones = pool.mask(np.arange(64 * 66).reshape(pool.output_shape))
+    result = two_phase(pool, grad, ones, "Ascend910", mask_layout)
+    rounded = reference.round_float16(grad).astype(np.float32)
+    assert np.isinf(rounded).any()
+    assert_same_bytes(result + np.float32(0), rounded + np.float32(0))
+    # Four windows share the middle of a 3x3 plane; 2048 + 1 + 1 + 1 = 2051 lies between two float16.
+    pool = MaxPool((1, 3, 3), 2, 1)
+    mask = pool.mask(np.full((1, 2, 2), 4), mask_layout)
+    for terms, expected in (
+        ((2048, 1, 1, 1), 2052),
+        ((1 + 2.0**-12, 1, 1, 1), 4),
+        ((65504, 32, 0, 0), np.inf),
+        ((65504, 15, 0, 0), 65504),
+        ((2049, 1, 0, 0), 2048),  # 2049 is rounded to 2048 first, and 2048 + 1 again
+    ):
+        grad = np.array(terms, np.float32).reshape(1, 2, 2)
+        assert two_phase(pool, grad, mask, "Ascend910", mask_layout)[0, 1, 1] == expected
+    with np.errstate(over="ignore"):
+        exact = two_phase(pool, np.array([[[2049, 1], [0, 0]]], np.float32), mask, "Ascend910B", mask_layout)
+    assert exact[0, 1, 1] == 2050
+
+
+@every_mask_layout
+@pytest.mark.parametrize(("dtype", "unit"), [("float16", 2048.0), ("bfloat16", 256.0)])
+def test_sums_of_16_bits_are_rounded_once(dtype, unit, mask_layout):
+    pool = MaxPool((1, 20, 3, 3), 2, 1)
+    mask = pool.mask(np.full(pool.output_shape, 4), mask_layout)
+    for terms in ((unit, 1, 1, 1), (1, 1, 1, unit)):
+        grad = np.broadcast_to(np.array(terms, DTYPES[dtype]).reshape(2, 2), pool.output_shape)
+        result = one_call(grad, pool.input_shape, mask, 2, 1, mask_layout=mask_layout)
+        assert np.all(result[..., 1, 1] == unit + 4)  # unit + 3 lies between unit + 2 and unit + 4
+        assert not bits(np.delete(result.reshape(20, 9), 4, 1)).any()
+
+
+@every_dtype
+def test_sums_beyond_the_dtype_are_inf_and_subnormals_stay(dtype, rng):
+    pool = MaxPool((1, 3, 3), 2, 1)
+    mask = pool.mask(np.full((1, 2, 2), 4))
+    biggest = {"float16": 65504.0, "bfloat16": 3.3895e38, "float32": 3.4e38, "float64": 1.79e308}[dtype]
+    values = np.array([biggest, -biggest, SMALLEST[dtype]]).astype(DTYPES[dtype])
+    for value, expected in zip(values, (np.inf, -np.inf, values[2] * DTYPES[dtype].type(4)), strict=True):
+        assert one_call(np.full((1, 2, 2), value), (1, 3, 3), mask, 2, 1)[0, 1, 1] == expected
+    for pool in KINDS:
+        whole = rng.integers(-60, 61, pool.output_shape)
+        grad, indices = (whole * SMALLEST[dtype]).astype(DTYPES[dtype]), pool.indices(rng)
+        result = one_call(grad, pool.input_shape, pool.mask(indices), *pool.attributes)
+        assert_is_max_pool2d_backward(result, grad, pool.hits(indices), pool)
+
+
+# ---- NaN, inf, zeros -------------------------------------------------------------------------------------------------
+
+
+@every_mode
+@pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
+def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
+    """Where no bit is set a NaN adds nothing, not even 0 * NaN."""
+    product, dtype = mode
+    _, one, masks = example(pool)
+    several = rng.random(pool.hits_shape) < 0.1
+    cases = [(one, masks[layout], layout) for layout in MASK_LAYOUTS]
+    for hits, mask, layout in [(several, reference.bitmask(several), "bitmask"), *cases]:
+        grad = pool.gradients(rng, dtype)
+        marks = rng.random(grad.shape) < max(0.01, 1.5 / grad.size)
+        clean = np.where(marks, np.zeros((), grad.dtype), grad)
+        reached = reference.max_pool2d_backward(marks, hits, *pool) != 0
+        without = two_phase(pool, clean, mask, product, layout)
+        for value in (np.nan, np.inf, -np.inf):
+            result = two_phase(pool, np.where(marks, grad.dtype.type(value), grad), mask, product, layout)
+            assert_same_bytes(result[~reached], without[~reached])
+            assert_same_bytes(result[reached], np.full_like(result[reached], value))
+
+
+def test_infinities_meet():
+    pool = MaxPool((1, 3, 3), 2, 1)
+    for dtype, layout in product(DTYPES.values(), MASK_LAYOUTS):
+        grad = np.array([[[np.inf, 1], [-np.inf, 2]]], dtype)
+        result = one_call(grad, (1, 3, 3), pool.mask(np.full((1, 2, 2), 4), layout), 2, 1, mask_layout=layout)
+        assert np.isnan(result[0, 1, 1])
+        assert np.isnan(result).sum() == 1
+
+
+@every_mask_layout
+@every_mode
+@every_kind
+def test_no_negative_zero(pool, mode, mask_layout, rng):
+    product, dtype = mode
+    mask = example(pool)[2][mask_layout]
+    for grad in (-np.zeros(pool.output_shape), rng.integers(-1, 2, pool.output_shape)):
+        assert_no_negative_zero(two_phase(pool, grad.astype(DTYPES[dtype]), mask, product, mask_layout))
+    if mode == ("Ascend910", "float32"):  # what underflows in float16 is a zero too
+        tiny = np.full(pool.output_shape, -(2.0**-26), np.float32)
+        assert_no_negative_zero(two_phase(pool, tiny, mask, product, mask_layout))
+
+
+# ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
+
+
+@every_mask_layout
+@every_dtype
+@every_kind
+def test_same_bytes_whatever_batch_and_channels(pool, dtype, mask_layout, rng):
+    """Lanes, groups of channels and images: each plane's result is its own."""
+    pool = pool._replace(input_shape=(2, 19, *pool.input_shape[-2:]))
+    grad, (indices, _, masks) = pool.gradients(rng, dtype), example(pool)
+    whole = two_phase(pool, grad, masks[mask_layout], "Host", mask_layout)
+    for n, c, channels in ((0, 0, 1), (1, 3, 4), (1, 15, 2), (0, 18, 1), (1, 0, 19)):
+        part = pool._replace(input_shape=(channels, *pool.input_shape[-2:]))
+        mask = part.mask(indices[n, c : c + channels], mask_layout)
+        args = grad[n, c : c + channels], part.input_shape, mask, *pool.attributes
+        assert_same_bytes(one_call(*args, mask_layout=mask_layout), whole[n, c : c + channels])
+
+
+def a_third(layout, mode):
+    """Different ones for each layout and mode: the whole has all pairs of the three."""
+    return [*KINDS, LARGE[6]][(list(LAYOUTS).index(layout) + MAX_POOL_MODES.index(mode)) % 3 :: 3]
+
+
+@every_mask_layout
+@every_mode
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_same_bytes_whatever_layout(layout, mode, mask_layout, rng):
+    product, dtype = mode
+    for index, pool in enumerate(a_third(layout, mode)):
+        values, mask = pool.gradients(rng, dtype), example(pool)[2][mask_layout]
+        plain = two_phase(pool, values, mask, product, mask_layout)
+        grad = guarded_copy(values, layout, index % 4)
+        shifted = guarded_copy(mask, "contiguous", index % 8)
+        out = Guarded(pool.input_shape, values.dtype, layout, index % 3)
+        two_phase(pool, grad.view, shifted.view, product, mask_layout, out.view)
+        assert_same_bytes(out.view, plain)
+        out.assert_outside_untouched()
+
+
+@every_mask_layout
+@every_dtype
+@every_kind
+def test_same_bytes_from_broadcast_inputs(pool, dtype, mask_layout, rng):
+    n, c, height, width = pool.output_shape
+    rest = (pool.input_shape, example(pool)[2][mask_layout], *pool.attributes)
+    for kept in ((1, 1, height, width), (n, 1, height, 1), (1, c, 1, width), (1, 1, 1, 1)):
+        view = np.broadcast_to(rng.standard_normal(kept).astype(DTYPES[dtype]), pool.output_shape)
+        results = (one_call(grad, *rest, mask_layout=mask_layout) for grad in (view, view.copy()))
+        assert_same_bytes(*results)
+
+
+@every_mode
+@every_large
+def test_same_bytes_at_every_thread_count(pool, mode, rng):
+    product, dtype = mode
+    grad = sprinkled(pool.gradients(rng, dtype), rng, 0.001)
+    several = reference.bitmask(rng.random(pool.hits_shape) < 0.2)
+    for layout, mask in [*example(pool)[2].items(), ("bitmask", several)]:
+        with aclnn_bw.num_threads(1):
+            expected = two_phase(pool, grad, mask, product, layout)
+        for threads in (2, 3, 4):
+            with aclnn_bw.num_threads(threads):
+                assert_same_bytes(two_phase(pool, grad, mask, product, layout), expected)
+                if product == "Host":
+                    result = one_call(grad, pool.input_shape, mask, *pool.attributes, mask_layout=layout)
+                    assert_same_bytes(result, expected)
+
+
+@every_mask_layout
+@every_dtype
+@pytest.mark.parametrize("pool", [KINDS[0], KINDS[3], KINDS[7], KINDS[22], LARGE[1]], ids=str)
+def test_same_bytes_from_every_entry_point(pool, dtype, mask_layout, rng):
+    grad, mask = pool.gradients(rng, dtype), pool.mask(pool.indices(rng), mask_layout)
+    plain = two_phase(pool, grad, mask, "Host", mask_layout)
+    stream = aclnn_bw.aclrtCreateStream()
+    try:
+        assert_same_bytes(two_phase(pool, grad, mask, "Host", mask_layout, stream=stream), plain)
+    finally:
+        aclnn_bw.aclrtDestroyStream(stream)
+    rest = (mask, *pool.attributes)
+    out = Guarded(pool.input_shape, grad.dtype, "columns_cropped", 1)
+    assert one_call(grad, plain, *rest, mask_layout=mask_layout, out=out.view) is out.view
+    out.assert_outside_untouched()
+    assert_same_bytes(out.view, plain)
+    # self gives its shape alone: it may be the output.
+    assert_same_bytes(one_call(grad, out.view, *rest, mask_layout=mask_layout, out=out.view), plain)
+
+    # A repeatable executor, all of whose tensors are pointed elsewhere.
+    first, second = (np.full(plain.shape, np.nan, grad.dtype) for _ in range(2))
+    with aclnn_bw.soc("Host", mask_layout=mask_layout):
+        size, executor = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(grad, first, mask, *pool.lists, first)
+    aclnn_bw.aclSetAclOpExecutorRepeatable(executor)
+    for _ in range(2):
+        first[...] = np.nan
+        aclnn_bw.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor)
+        assert_same_bytes(first, plain)
+    first[...] = np.nan
+    other_grad, other_mask = pool.gradients(rng, dtype), pool.mask(pool.indices(rng), mask_layout)
+    aclnn_bw.aclSetInputTensorAddr(executor, 0, None, other_grad)
+    aclnn_bw.aclSetInputTensorAddr(executor, 2, None, guarded_copy(other_mask, "contiguous", 3).view)
+    aclnn_bw.aclSetOutputTensorAddr(executor, 0, None, second)
+    aclnn_bw.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor)
+    assert np.isnan(first).all()
+    assert_same_bytes(second, two_phase(pool, other_grad, other_mask, "Host", mask_layout))
+    aclnn_bw.aclDestroyAclOpExecutor(executor)
+
+
+@every_mask_layout
+@pytest.mark.parametrize("far_axis", [0, 1, 2])
+def test_offsets_beyond_32_bits(far_axis, mask_layout, rng, tmp_path):
+    pool = MaxPool((2, 3, 8, 9), 3, 2, 1)
+    values, mask = pool.gradients(rng, "float16"), pool.mask(pool.indices(rng), mask_layout)
+    grad, out = far_apart(tmp_path, [values.shape, pool.input_shape], values.dtype, far_axis)
+    grad[...] = values
+    plain = two_phase(pool, values, mask, "Host", mask_layout)
+    assert_same_bytes(two_phase(pool, grad, mask, "Host", mask_layout, out), plain)
+
+
+# ---- instruction sets, and nothing outside the arrays is touched, not even read --------------------------------------
+
+
+def digests():
+    """A hash of the result of each of many calls, by the name of the call."""
+    found = {}
+    for index, pool in enumerate([*KINDS, LARGE[6], LARGE[10]]):
+        rng = np.random.default_rng(index)
+        several = reference.bitmask(rng.random(pool.hits_shape) < 0.3)
+        masks = [*example(pool)[2].items(), ("bitmask", several)]
+        for (name, mask), (product_name, dtype) in product(masks, MAX_POOL_MODES):
+            grad = sprinkled(pool.gradients(rng, dtype), rng, 0.01)
+            layout = list(LAYOUTS)[len(found) % len(LAYOUTS)]
+            out = Guarded(pool.input_shape, grad.dtype, layout, 1).view
+            plain = two_phase(pool, grad, mask, product_name, name)
+            strided = two_phase(pool, guarded_copy(grad, layout, 1).view, mask, product_name, name, out)
+            found[f"{pool} {product_name} {dtype} {name} {mask is several}"] = digest(plain, strided)
+    for pool in (pool for window in WINDOWS for pool in every_width(*window)):
+        rng = np.random.default_rng(pool.input_shape)
+        results = []
+        for dtype, (name, mask) in product(DTYPES, example(pool)[2].items()):
+            grad = sprinkled(pool.gradients(rng, dtype), rng)
+            results.append(one_call(grad, pool.input_shape, mask, *pool.attributes, mask_layout=name))
+        found[f"{pool}"] = digest(*results)
+    return found
+
+
+def digests_of(isa, folder):
+    require_isa(isa)
+    code = """
+import json, aclnn_bw
+from test_max_pool2d import digests
+print(json.dumps([aclnn_bw.show_config(mode="dict")["isa"], digests()]))
+"""
+    chosen, found = json.loads(run_python(code, folder, ACLNN_BW_ISA=isa))
+    assert isa in chosen
+    return found
+
+
+@pytest.fixture(scope="module")
+def v2_digests(tmp_path_factory):
+    return digests_of("v2", tmp_path_factory.mktemp("v2"))
+
+
+@pytest.mark.parametrize("isa", ["v3", "v4"])
+def test_same_bytes_on_every_instruction_set(isa, v2_digests, tmp_path):
+    theirs = digests_of(isa, tmp_path)
+    assert theirs.keys() == v2_digests.keys()
+    assert [name for name in theirs if theirs[name] != v2_digests[name]] == []
+
+
+def run_at_fences():
+    """Calls with all arrays at fences; the last line printed names the call that ended the process."""
+    cases = [(pool, "contiguous", end) for pool in [*KINDS, LARGE[0], LARGE[6]] for end in (False, True)]
+    cases += [(pool, layout, True) for pool in KINDS for layout in ("channels_last", "all_reversed")]
+    cases += [(pool, "contiguous", True) for window in WINDOWS for pool in every_width(*window)]
+    memories = [fenced(2**23) for _ in range(4)]
+    for pool, layout, end in cases:
+        rng = np.random.default_rng(7)
+        several = reference.bitmask(rng.random(pool.hits_shape) < 0.2)
+        masks = [*example(pool)[2].items(), ("bitmask", several)]
+        for (name, contents), dtype in product(masks, ("float32", "bfloat16")):
+            print(pool, layout, end, name, contents is several, dtype, flush=True)
+            values = pool.gradients(rng, dtype)
+            grad = at_fence(memories[0], values.shape, values.dtype, layout, 1, end)
+            mask = at_fence(memories[1], contents.shape, BYTE, "contiguous", 1, end)
+            out = at_fence(memories[2], pool.input_shape, values.dtype, layout, 1, end)
+            grad[...], mask[...] = values, contents
+            with aclnn_bw.soc("Host", mask_layout=name):
+                size, executor = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
+                    grad, out, mask, *pool.lists, out
+                )
+            workspace = memories[3][-size:] if end else memories[3][:size]
+            aclnn_bw.aclnnMaxPool2dWithMaskBackward(workspace if size else None, size, executor)
+            assert_same_bytes(out, one_call(values, out, contents, *pool.attributes, mask_layout=name))
+    print("done")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
+@pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
+def test_nothing_beyond_the_arrays_is_touched(isa, tmp_path):
+    require_isa(isa)
+    printed = run_python("from test_max_pool2d import run_at_fences; run_at_fences()", tmp_path, ACLNN_BW_ISA=isa)
+    assert printed.endswith("\ndone\n")
