@@ -196,6 +196,7 @@ def max_pool2d_with_mask_backward(
     mask_layout: str = "bitmask",
     out: Any = None,
 ) -> npt.NDArray[Any]: ...
+def array_of(value: Any, name: str) -> npt.NDArray[Any]: ...
 def max_pool2d_geometry(
     input_shape: _Shape,
     kernel_size: _IntOrInts,

@@ -42,9 +42,11 @@ from aclnn_bw._core.executor cimport (
 )
 from aclnn_bw._core.products cimport takes_dtype as core_takes_dtype
 from aclnn_bw._core.status cimport forget_message, recent_message, refuse
-from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_bounds, tensor_size
+from aclnn_bw._core.tensor cimport (
+    check_alignment, check_bounds, item_size, make_row_major, tensor_bounds, tensor_size,
+)
 from aclnn_bw._core.types cimport (
-    ASCEND910B, AVG_POOL2D_BACKWARD, BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128,
+    ARG_INDICES, ASCEND910B, AVG_POOL2D_BACKWARD, BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128,
     DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16, DT_UINT32,
     DT_UINT64, DT_UINT8, DT_UNDEFINED, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR,
     FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, HOST, IM2COL_BACKWARD, LAYOUT_ARGMAX, LAYOUT_BITMASK, MASK_HELPER, MAX_INTS,
@@ -1120,16 +1122,16 @@ cdef int run_at_once(Executor* executor) except -1:
     return 0
 
 
-cdef object read_shape(object value, str name, int dtype, Tensor* tensor):
-    """A tensor whose shape alone matters: an array, or a shape."""
+cdef object read_shape(object value, str name, const Tensor* like, Tensor* tensor):
+    """A tensor whose shape alone matters: an array, or a shape, which takes its dtype and format from `like`."""
     cdef IntArray dims
     cdef int64_t i
     if not isinstance(value, (tuple, list)):
         return read_tensor(value, name, tensor)
     read_ints(value, name, &dims)
     tensor.rank = <int32_t>min(dims.size, MAX_RANK + 1)
-    tensor.dtype = dtype
-    tensor.format = format_of_rank(tensor.rank)
+    tensor.dtype = like.dtype if like != NULL else DT_FLOAT
+    tensor.format = like.format if like != NULL and like.rank == tensor.rank else format_of_rank(tensor.rank)
     for i in range(min(tensor.rank, MAX_RANK)):
         if dims.values[i] < 0:
             raise refusal(ERR_INVALID, f"{name}[{i}] = {dims.values[i]}: must be >= 0")
@@ -1152,26 +1154,36 @@ cdef object describe_fresh(Tensor* tensor, str name):
         tensor.storage = size
 
 
+cdef int number_of(int dtype) noexcept:
+    """An aclDataType as NumPy's type number."""
+    if dtype == DT_FLOAT:
+        return cnp.NPY_FLOAT
+    if dtype == DT_DOUBLE:
+        return cnp.NPY_DOUBLE
+    if dtype == DT_FLOAT16:
+        return cnp.NPY_FLOAT16
+    if dtype == DT_BF16:
+        return BF16_NUMBER
+    if dtype == DT_COMPLEX64:
+        return cnp.NPY_CFLOAT
+    if dtype == DT_COMPLEX128:
+        return cnp.NPY_CDOUBLE
+    if dtype in (DT_INT8, DT_BOOL):
+        return cnp.NPY_INT8 if dtype == DT_INT8 else cnp.NPY_BOOL
+    if dtype in (DT_INT16, DT_INT32, DT_INT64):
+        return cnp.NPY_INT16 if dtype == DT_INT16 else cnp.NPY_INT32 if dtype == DT_INT32 else cnp.NPY_INT64
+    if dtype in (DT_UINT16, DT_UINT32, DT_UINT64):
+        return cnp.NPY_UINT16 if dtype == DT_UINT16 else cnp.NPY_UINT32 if dtype == DT_UINT32 else cnp.NPY_UINT64
+    return cnp.NPY_UINT8
+
+
 cdef object new_array(const Tensor* tensor):
     """A C-contiguous array of the tensor's dims and dtype."""
     cdef cnp.npy_intp[MAX_RANK] dims
     cdef int i
-    cdef int number = cnp.NPY_FLOAT
     for i in range(tensor.rank):
         dims[i] = tensor.dims[i]
-    if tensor.dtype == DT_DOUBLE:
-        number = cnp.NPY_DOUBLE
-    elif tensor.dtype == DT_FLOAT16:
-        number = cnp.NPY_FLOAT16
-    elif tensor.dtype == DT_BF16:
-        number = BF16_NUMBER
-    elif tensor.dtype == DT_COMPLEX64:
-        number = cnp.NPY_CFLOAT
-    elif tensor.dtype == DT_COMPLEX128:
-        number = cnp.NPY_CDOUBLE
-    elif tensor.dtype == DT_INT8:
-        number = cnp.NPY_INT8
-    return cnp.PyArray_EMPTY(tensor.rank, dims, number, 0)
+    return cnp.PyArray_EMPTY(tensor.rank, dims, number_of(tensor.dtype), 0)
 
 
 cdef object finish_one_call(Executor* executor, int position, const Tensor* output, object out, tuple owners):
@@ -1276,7 +1288,7 @@ def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, 
     cdef bint ceil, include_pad
     cdef int status
     grad_owner = read_tensor(grad_output, "grad_output", &grad) if grad_output is not None else None
-    shape_owner = (read_shape(self, "self", grad.dtype if grad_output is not None else DT_FLOAT, &shape)
+    shape_owner = (read_shape(self, "self", &grad if grad_output is not None else NULL, &shape)
                    if self is not None else None)
     if kernel_size is not None:
         read_ints(kernel_size, "kernel_size", &kernel_values, True)
@@ -1549,7 +1561,7 @@ def max_pool2d_with_mask_backward(grad_output, self, mask, kernel_size, stride=N
     cdef bint ceil
     cdef int layout, status
     grad_owner = read_tensor(grad_output, "grad_output", &grad) if grad_output is not None else None
-    shape_owner = (read_shape(self, "self", grad.dtype if grad_output is not None else DT_FLOAT, &shape)
+    shape_owner = (read_shape(self, "self", &grad if grad_output is not None else NULL, &shape)
                    if self is not None else None)
     mask_owner = read_tensor(mask, "mask", &indices) if mask is not None else None
     read_pool(kernel_size, stride, padding, dilation, &kernel_values, &stride_values, &pad_values, &dilation_values)
@@ -1574,19 +1586,54 @@ def max_pool2d_with_mask_backward(grad_output, self, mask, kernel_size, stride=N
     return finish_one_call(executor, 3, &grad_input, out, (grad_owner, shape_owner, mask_owner, out_owner))
 
 
+def array_of(value, str name):
+    """View any tensor argument as a NumPy array."""
+    cdef Tensor tensor
+    cdef cnp.npy_intp[MAX_RANK] dims
+    cdef cnp.npy_intp[MAX_RANK] strides
+    cdef Context context
+    cdef cnp.ndarray array
+    cdef int i, status
+    if isinstance(value, cnp.ndarray):
+        return value
+    owner = read_tensor(value, name, &tensor)
+    if tensor.rank > MAX_RANK:
+        raise refusal(ERR_INVALID, f"{name}.rank = {tensor.rank}: must be at most {<int>MAX_RANK}")
+    if tensor.data == NULL and tensor_size(&tensor) != 0:
+        raise refusal(ERR_NULLPTR, f"{name}: is unbound; it has no data")
+    current_context(&context, MASK_HELPER)
+    status = check_bounds(&context, ARG_INDICES, &tensor) or check_alignment(&context, ARG_INDICES, &tensor)
+    if status != SUCCESS:
+        raise error_of(status)
+    for i in range(tensor.rank):
+        dims[i] = tensor.dims[i]
+        strides[i] = tensor.strides[i] * item_size(tensor.dtype)
+    array = cnp.PyArray_New(cnp.ndarray, tensor.rank, dims, number_of(tensor.dtype), strides,
+                            tensor.data + tensor.offset * item_size(tensor.dtype), 0, 0, None)
+    cnp.set_array_base(array, owner)
+    return array
+
+
 def max_pool2d_geometry(input_shape, kernel_size, stride, padding, dilation, ceil_mode):
     """Return (out shape, mask shape, kernel, stride, padding) of a pooling, the last three as pairs."""
     cdef Context context
     cdef Tensor x
     cdef core_max_pool2d.MaxPool2dShapes shapes
-    cdef IntArray kernel_values, stride_values, pad_values, dilation_values
-    cdef int status
+    cdef IntArray dims, kernel_values, stride_values, pad_values, dilation_values
+    cdef int i, status
     cdef bint ceil
     if input_shape is not None:
         if not isinstance(input_shape, (tuple, list)):
             raise TypeError(f"input_shape: must be a tuple of ints, not {type(input_shape).__name__}")
-        read_shape(input_shape, "input_shape", DT_INT8, &x)
+        read_ints(input_shape, "input_shape", &dims)
+        x.rank = <int32_t>min(dims.size, MAX_RANK + 1)
         x.dtype = DT_FLOAT
+        x.flags = 0
+        x.format = format_of_rank(x.rank)
+        for i in range(min(x.rank, MAX_RANK)):
+            if dims.values[i] < 0:
+                raise refusal(ERR_INVALID, f"input_shape[{i}] = {dims.values[i]}: must be >= 0")
+            x.dims[i] = dims.values[i]
     read_pool(kernel_size, stride, padding, dilation, &kernel_values, &stride_values, &pad_values, &dilation_values)
     ceil = read_bool(ceil_mode, "ceil_mode")
     current_context(&context, MASK_HELPER)
@@ -1898,7 +1945,7 @@ def replication_pad2d_backward(grad_output, self, padding, *, out=None):
     cdef Executor* executor = NULL
     cdef int status
     grad_owner = read_tensor(grad_output, "grad_output", &grad) if grad_output is not None else None
-    shape_owner = (read_shape(self, "self", grad.dtype if grad_output is not None else DT_FLOAT, &shape)
+    shape_owner = (read_shape(self, "self", &grad if grad_output is not None else NULL, &shape)
                    if self is not None else None)
     if padding is not None:
         read_ints(padding, "padding", &pads, True)

@@ -19,6 +19,7 @@ from aclnn_bw.products import MASK_LAYOUTS
 
 _LANES = 16  # channels in a word, and the words that a row is padded to
 _INVALID = 161002
+_MOST_INDICES = 2**31 - 1
 
 _Pair = int | tuple[int, int] | list[int]
 
@@ -30,7 +31,8 @@ class _Geometry:
         self.out, self.container, self.kernel, self.stride, self.padding = _native.max_pool2d_geometry(
             input_shape, *attributes
         )
-        *batch, self.channels, self.height, self.width = input_shape
+        *batch, self.channels, self.height, self.width = map(int, input_shape)
+        self.shape = (*batch, self.channels, self.height, self.width)
         self.batch = batch[0] if batch else 1
         self.groups = -(-self.channels // _LANES)
         self.rows, self.columns = self.out[-2:]
@@ -49,7 +51,12 @@ class _Geometry:
         if layout not in MASK_LAYOUTS:
             names = ", ".join(map(repr, MASK_LAYOUTS))
             raise _native.refusal(_INVALID, f"mask_layout = {layout!r}: must be one of {names}")
-        return layout == "argmax" and self.kernel != (1, 1)
+        argmax = layout == "argmax" and self.kernel != (1, 1)
+        if argmax and self.height * self.width > _MOST_INDICES:
+            raise _native.refusal(
+                _INVALID, f"input_shape = {self.shape}: H * W must be <= {_MOST_INDICES} in the mask layout \"argmax\""
+            )
+        return argmax
 
     def inside(self, kernel_position: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """The flat index in the plane that a kernel position has in each window, and whether it is in the image."""
@@ -64,7 +71,7 @@ class _Geometry:
         rows = f"rows {max(top, 0)} to {min(top + self.kernel[0], self.height) - 1}"
         columns = f"columns {max(left, 0)} to {min(left + self.kernel[1], self.width) - 1}"
         return _native.refusal(
-            _INVALID, f"indices: index {value} of window (n, c, oh, ow) = {place}: must lie inside it, in {rows} and "
+            _INVALID, f"indices{list(place)} = {value}: must lie inside window (n, c, oh, ow) = {place}, in {rows} and "
             f"{columns} of a plane of width {self.width}",
         )  # fmt: skip
 
@@ -101,7 +108,7 @@ def mask_to_indices(
     argmax = g.is_argmax(mask_layout)
     if mask is None:
         raise _native.refusal(161001, "mask = None: must not be null")
-    container = np.asarray(mask)
+    container = _native.array_of(mask, "mask")
     if container.dtype != np.int8:
         raise _native.refusal(_INVALID, f"mask.dtype = {container.dtype}: must be int8")
     if container.shape != g.container:
@@ -141,7 +148,7 @@ def indices_to_mask(
     argmax = g.is_argmax(mask_layout)
     if indices is None:
         raise _native.refusal(161001, "indices = None: must not be null")
-    given = np.asarray(indices)
+    given = _native.array_of(indices, "indices")
     if given.dtype.kind not in "iu":
         raise _native.refusal(_INVALID, f"indices.dtype = {given.dtype}: must be an integer type")
     if given.shape != g.out:

@@ -7,7 +7,7 @@ from engine_helpers import refusal
 from helpers import MASK_LAYOUTS, MaxPool, guarded_copy, with_garbage
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_max_pool2d import KINDS, any_pool, seeds
+from test_max_pool2d import KINDS, any_pool, indices_inside, refusal_of, seeds
 
 import aclnn_bw as a
 
@@ -147,31 +147,26 @@ def test_what_the_forward_writes_and_the_backward_reads(pool, layout, rng):
 def test_exactly_the_indices_inside_their_own_window_are_taken(layout, rng):
     pool = MaxPool((1, 1, 5, 6), 3, 2, 1)
     indices = pool.indices(rng)
-    taken = 0
     for place in np.ndindex(indices.shape):
         for value in [*range(-14, 44), -(2**63), 2**63 - 1, 2**32 + int(indices[place])]:
             moved = indices.copy()
             moved[place] = value
-            if pool.hits(moved)[..., place[-2], place[-1]].any() or (value == -1 and layout == "bitmask"):
-                taken += 1
+            if value in indices_inside(pool, *place[-2:]) or (value == -1 and layout == "bitmask"):
                 mask = a.indices_to_mask(moved, *geometry(pool), mask_layout=layout)
                 assert np.array_equal(mask, pool.mask(moved, layout))
             else:
-                pattern = rf"^indices\b.*\b{', '.join(map(str, place))}\b.*= {value}: must "
-                with refusal(INVALID, pattern):
+                with refusal(INVALID, refusal_of(place, value)):
                     a.indices_to_mask(moved, *geometry(pool), mask_layout=layout)
-    inside = reference.max_pool2d_backward(np.ones(pool.output_shape), np.ones(pool.hits_shape, bool), *pool).sum()
-    assert taken == inside + indices.size * (layout == "bitmask")
 
 
 @every_layout
 def test_the_first_bad_index_is_named(layout, rng):
     indices = MaxPool((2, 3, 8, 8), 2).indices(rng)
     indices[0, 2, 3, 1], indices[1, 0, 0, 0] = -2, 70
-    with refusal(INVALID, r"^indices\b.*\b0, 2, 3, 1\b.*= -2: must "):
+    with refusal(INVALID, refusal_of((0, 2, 3, 1), -2)):
         a.indices_to_mask(indices, (2, 3, 8, 8), 2, mask_layout=layout)
     assert "-2" in a.aclGetRecentErrMsg()
-    with refusal(INVALID, r"^indices\b.*\b2, 3, 1\b.*= -2: must "):
+    with refusal(INVALID, refusal_of((2, 3, 1), -2)):
         a.indices_to_mask(indices[0], (3, 8, 8), 2, mask_layout=layout)
 
 

@@ -719,9 +719,26 @@ def test_offsets_beyond_32_bits(far_axis, mask_layout, rng, tmp_path):
 # ---- instruction sets, and nothing outside the arrays is touched, not even read --------------------------------------
 
 
+def moved_index(pool, rng):
+    """The result or the refusal of a mask in which one index is moved, inside its window or out of it."""
+    indices = example(pool)[0].copy()
+    place = tuple(rng.integers(indices.shape))
+    indices[place] += rng.integers(-2, 3) * pool.input_shape[-1] + rng.integers(-3, 4)
+    mask = reference.argmax_mask(indices, pool.kernel_size)
+    grad = pool.gradients(rng, "float32")
+    try:
+        return digest(one_call(grad, pool.input_shape, mask, *pool.attributes, mask_layout="argmax"))
+    except aclnn_bw.AclnnError as error:
+        return str(error)
+
+
 def digests():
     """A hash of the result of each of many calls, by the name of the call."""
     found = {}
+    for pool, number in product((pool for pool in KINDS if pool.kernel_size != 1), range(40)):
+        found[f"{pool} moved {number}"] = moved_index(pool, np.random.default_rng(number))
+    refused = sum("must lie inside" in outcome for outcome in found.values())
+    assert len(found) / 4 < refused < len(found)
     for index, pool in enumerate([*KINDS, LARGE[6], LARGE[10]]):
         rng = np.random.default_rng(index)
         several = reference.bitmask(rng.random(pool.hits_shape) < 0.3)

@@ -8,8 +8,8 @@ from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    addressable, dtype_taken, format_is_plain, length_between, none_zero_but_batch, not_null, operator_there,
-    rank_3_or_4, read_pair, same_dtype, same_format, same_rank, shape_is, slot_of,
+    MOST_BYTES, addressable, dtype_taken, format_is_plain, length_between, none_zero_but_batch, not_null,
+    operator_there, rank_3_or_4, read_pair, same_dtype, same_format, same_rank, shape_is, slot_of,
 )
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
 from aclnn_bw._core.names cimport TEXT, choose, dtype_name, element_text, format_name, name, of_shape, tuple_text
@@ -147,6 +147,27 @@ cdef int check_mask(const Context* context, const Tensor* self, const Tensor* in
     return SUCCESS
 
 
+cdef int check_labels(const Context* context, const MaxPool2dShapes* shapes, int rank) noexcept nogil:
+    """The forward counts kernel positions in 32 bits. A mask with more of them has more than 128 GiB."""
+    cdef char[TEXT] text
+    if shapes.indices[rank - 2] > INDEX_LIMIT:
+        return refuse(ERR_INVALID, "%s = %s: must have at most %d positions", name(context, ARG_KERNEL_SIZE),
+                      tuple_text(text, shapes.kernel, 2), INDEX_LIMIT)
+    return SUCCESS
+
+
+cdef int check_mask_bytes(const Context* context, const MaxPool2dShapes* shapes, int rank) noexcept nogil:
+    """What is to be allocated for a mask is no more than a machine addresses, even where there are no images."""
+    cdef char[TEXT] text
+    cdef int64_t size = 1
+    cdef int64_t i
+    for i in range(rank):
+        if shapes.indices[i] > 0 and (mul_overflows(size, shapes.indices[i], &size) or size > MOST_BYTES):
+            return refuse(ERR_INVALID, "%s = %s: makes a mask of more bytes than a machine addresses",
+                          name(context, ARG_KERNEL_SIZE), tuple_text(text, shapes.kernel, 2))
+    return SUCCESS
+
+
 cdef PoolAxis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad) noexcept nogil:
     """No sum here overflows: the mask, which exists, has at least `kernel` bytes, and all windows but the first begin
     inside the image, so that (out - 1) * stride < size + pad. A single window may have any stride; it gets 1."""
@@ -280,9 +301,10 @@ cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t 
     cdef int64_t left = ow * plan.w.stride - plan.w.pad
     context.face = face
     memcpy(&index, data[2] + 4 * bad, sizeof(index))
-    return refuse(ERR_INVALID, "%s: index %d of window (n, c, oh, ow) = (%lld, %lld, %lld, %lld): must lie inside it, "
-                  "in rows %lld to %lld and columns %lld to %lld of a plane of width %lld", name(&context, ARG_INDICES),
-                  index, <wide>n, <wide>c, <wide>oh, <wide>ow, <wide>most(top, 0),
+    return refuse(ERR_INVALID, "%s[%lld, %lld, %lld, %lld] = %d: must lie inside window (n, c, oh, ow) = (%lld, %lld, "
+                  "%lld, %lld), in rows %lld to %lld and columns %lld to %lld of a plane of width %lld",
+                  name(&context, ARG_INDICES), <wide>n, <wide>c, <wide>oh, <wide>ow, index, <wide>n, <wide>c, <wide>oh,
+                  <wide>ow, <wide>most(top, 0),
                   <wide>(least(top + plan.h.kernel, plan.h.size) - 1), <wide>most(left, 0),
                   <wide>(least(left + plan.w.kernel, plan.w.size) - 1), <wide>plan.w.size)
 
@@ -327,7 +349,9 @@ cdef int64_t plan_windows(MaxPool2dPlan* plan, int64_t threads, int64_t real) no
     cdef int64_t size = 0
     cdef int64_t band, row
     cdef bint coded = not plan.argmax and plan.kernel_size <= CODED_KERNEL
-    plan.algorithm = PHASES if w.stride <= MOST_PHASES and w.out >= LEAST_WINDOWS else SCAN
+    # A kernel that is mostly padding is scanned too: phases would be as long as the kernel.
+    plan.algorithm = (PHASES if w.stride <= MOST_PHASES and w.out >= LEAST_WINDOWS and w.kernel <= 2 * w.size
+                      else SCAN)
     # A phase of a row holds a value for every window and every step of the kernel, and a vector more.
     plan.row_pitch = round_up(w.out + w.terms - 1, LANES) + LANES
     plan.sum_pitch = round_up(w.out, LANES) + LANES
@@ -448,6 +472,7 @@ cdef int max_pool2d_with_mask(
             or check_mask(context, self, indices, &shapes)
             or addressable(context, ARG_SELF, self)
             or addressable(context, ARG_INDICES, indices)
+            or check_labels(context, &shapes, self.rank)
             or plan_forward(context, self, out, indices, &shapes, executor))
 
 
@@ -466,4 +491,5 @@ cdef int max_pool2d_shapes(
             or check_lengths(context, kernel_size, stride, padding, dilation)
             or check_values(context, kernel_size, stride, padding, dilation, shapes)
             or find_shapes(context, self, ceil_mode, shapes)
-            or addressable(context, ARG_SELF, self))
+            or addressable(context, ARG_SELF, self)
+            or check_mask_bytes(context, shapes, self.rank))

@@ -11,7 +11,7 @@ from aclnn_bw._core.checks cimport (
     rank_3_or_4, same_dtype, same_format, same_rank, shape_is, slot_of,
 )
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
-from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, tuple_text
+from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, snprintf, tuple_text
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
@@ -76,8 +76,16 @@ cdef int check_values(const Context* context, const IntArray* padding, const int
     return SUCCESS
 
 
-cdef int padded_size(const Context* context, const Tensor* self, const int64_t* pads, int64_t axis,
-                     int64_t* padded) noexcept nogil:
+cdef const char* pads_text(char* text, const IntArray* padding, const int64_t* pads) noexcept nogil:
+    """The pads as the caller wrote them."""
+    if not padding.scalar:
+        return tuple_text(text, pads, PADS)
+    snprintf(text, TEXT, "%lld", <wide>pads[0])
+    return text
+
+
+cdef int padded_size(const Context* context, const Tensor* self, const IntArray* padding, const int64_t* pads,
+                     int64_t axis, int64_t* padded) noexcept nogil:
     """gradOutput's size along axis 0 (H) or 1 (W). Two pads of which one is negative do not overflow, whatever they
     are; where the sum does overflow, no tensor has such a size."""
     cdef char[TEXT] seen
@@ -87,7 +95,7 @@ cdef int padded_size(const Context* context, const Tensor* self, const int64_t* 
     cdef int64_t both = 0
     if add_overflows(pair[0], pair[1], &both) or add_overflows(both, size, padded) or padded[0] < 1:
         return refuse(ERR_INVALID, "%s = %s: must leave a padded %s >= 1 and below 2**63 of self.shape = %s",
-                      name(context, ARG_PADDING), tuple_text(seen, pads, PADS), choose(axis == 0, "height", "width"),
+                      name(context, ARG_PADDING), pads_text(seen, padding, pads), choose(axis == 0, "height", "width"),
                       tuple_text(shape, self.dims, self.rank))
     return SUCCESS
 
@@ -110,8 +118,8 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const T
                               choose(i < TOP, "W", "H"), <wide>size, product_name(context.product))
     for i in range(rank - 2):
         expected[i] = self.dims[i]
-    return (padded_size(context, self, pads, 0, &expected[rank - 2])
-            or padded_size(context, self, pads, 1, &expected[rank - 1])
+    return (padded_size(context, self, padding, pads, 0, &expected[rank - 2])
+            or padded_size(context, self, padding, pads, 1, &expected[rank - 1])
             or shape_is(context, ARG_GRAD_INPUT, grad_input, self.dims, "self.shape")
             or shape_is(context, ARG_GRAD_OUTPUT, grad_output, expected, "the padded shape of self"))
 

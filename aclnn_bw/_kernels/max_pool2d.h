@@ -254,8 +254,8 @@ ACLNN_BW_GATHER(aclnn_bw_gather_indices_f32, float, aclnn_bw_gather_any_f32, 1)
 ACLNN_BW_GATHER(aclnn_bw_gather_indices_f64, double, aclnn_bw_gather_any_f64, 1)
 
 /* A plane of windows, and its mask: `mask` points to the plane's indices, or to the words of its group at window (0, 0)
- * and kernel position 0. Rows of windows are grad_step and mask_step bytes apart (mask_step: from a row of windows to the
- * one that holds the same row of gradInput, stride kernel rows earlier), kernel positions column_step bytes. */
+ * and kernel position 0. Rows of windows are grad_step and mask_step bytes apart (mask_step: from a row of windows to
+ * the one that holds the same row of gradInput, stride kernel rows earlier), kernel positions column_step bytes. */
 typedef struct {
     const char *grad;
     const char *mask;
@@ -276,9 +276,9 @@ typedef struct {
 /* Channels of a group that are summed at a time: they share the mask words, and what it costs to walk the rows. */
 #define ACLNN_BW_TEAM 4
 
-/* Rows of gradInput for a kernel of k columns, stride s and padding p that are known when this is compiled: half the time
- * of the general form, for addresses and phases cost nothing. Column s*j + c belongs to the windows j + shift at kernel
- * columns kw with c + p - kw = s*shift. */
+/* Rows of gradInput for a kernel of k columns, stride s and padding p that are known when this is compiled: half the
+ * time of the general form, for addresses and phases cost nothing. Column s*j + c belongs to the windows j + shift at
+ * kernel columns kw with c + p - kw = s*shift. */
 #define ACLNN_BW_CLASS(kw) ((((kw) - p) % s + s) % s)
 #define ACLNN_BW_SHIFT(kw) ((ACLNN_BW_CLASS(kw) + p - (kw)) / s)
 #define ACLNN_BW_LOW ACLNN_BW_SHIFT(k - 1)
@@ -377,13 +377,13 @@ ACLNN_BW_INLINE void aclnn_bw_block_lanes(uint32_t *lanes, int64_t j, int64_t wi
     _mm512_set_epi32(15 * s, 14 * s, 13 * s, 12 * s, 11 * s, 10 * s, 9 * s, 8 * s, 7 * s, 6 * s, 5 * s, 4 * s, 3 * s,   \
                      2 * s, s, 0)
 ACLNN_BW_ROW_BLOCK(aclnn_bw_row_block_f32, __m512, 16, _mm512_setzero_ps, _mm512_add_ps, _mm512_maskz_loadu_ps,
-                   _mm512_cmpeq_epi32_mask, _mm256_test_epi16_mask, __m512i, __m256i, _mm256_set1_epi16, _mm512_loadu_si512,
-                   ACLNN_BW_LOAD_16_WORDS, _mm512_maskz_loadu_epi32, _mm256_maskz_loadu_epi16, _mm512_set1_epi32,
-                   _mm512_add_epi32, ACLNN_BW_IOTA_16, 4)
+                   _mm512_cmpeq_epi32_mask, _mm256_test_epi16_mask, __m512i, __m256i, _mm256_set1_epi16,
+                   _mm512_loadu_si512, ACLNN_BW_LOAD_16_WORDS, _mm512_maskz_loadu_epi32, _mm256_maskz_loadu_epi16,
+                   _mm512_set1_epi32, _mm512_add_epi32, ACLNN_BW_IOTA_16, 4)
 ACLNN_BW_ROW_BLOCK(aclnn_bw_row_block_f64, __m512d, 8, _mm512_setzero_pd, _mm512_add_pd, _mm512_maskz_loadu_pd,
-                   _mm256_cmpeq_epi32_mask, _mm_test_epi16_mask, __m256i, __m128i, _mm_set1_epi16, ACLNN_BW_LOAD_8_INDICES,
-                   ACLNN_BW_LOAD_8_WORDS, _mm256_maskz_loadu_epi32, _mm_maskz_loadu_epi16, _mm256_set1_epi32,
-                   _mm256_add_epi32, ACLNN_BW_IOTA_8, 8)
+                   _mm256_cmpeq_epi32_mask, _mm_test_epi16_mask, __m256i, __m128i, _mm_set1_epi16,
+                   ACLNN_BW_LOAD_8_INDICES, ACLNN_BW_LOAD_8_WORDS, _mm256_maskz_loadu_epi32, _mm_maskz_loadu_epi16,
+                   _mm256_set1_epi32, _mm256_add_epi32, ACLNN_BW_IOTA_8, 8)
 
 ACLNN_BW_INLINE void aclnn_bw_store_block_f32(float *to, const __m512 *sums, int64_t columns, const int s)
 {
@@ -752,7 +752,7 @@ ACLNN_BW_LABELS(f64, int64_t)
 /* sums[j*sum_pitch + i*step] += grad[j*grad_pitch + i] for each set bit j of (words[i] >> first) & lanes, i < n. */
 #define ACLNN_BW_SCATTER_BITS(name, real)                                                                               \
     static inline void name(real *sums, int64_t sum_pitch, int64_t step, const real *grad, int64_t grad_pitch,          \
-                            const char *words, int first, unsigned lanes, int64_t n)                                              \
+                            const char *words, int first, unsigned lanes, int64_t n)                                    \
     {                                                                                                                   \
         for (int64_t i = 0; i < n; i++)                                                                                 \
             for (unsigned bits = (unsigned)((const aclnn_bw_word *)words)[i] >> first & lanes; bits;                    \

@@ -533,7 +533,7 @@ cdef void forward_plane(const MaxPool2dPlan* plan, const element* self__hw, elem
             label[ow] = <label_type>((ih - top) * label_pitch)
         ow = 0
         while ow < w.out and ow * w.stride < w.pad:
-            label[ow] += <label_type>(w.pad - ow * w.stride)
+            label[ow] = <label_type>((ih - top) * label_pitch + w.pad - ow * w.stride)
             ow += 1
         while ih < least(top + h.kernel, h.size):
             if plan.ring > 0:
