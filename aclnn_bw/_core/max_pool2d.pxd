@@ -36,7 +36,7 @@ cdef struct MaxPool2dPlan:
     int64_t channels
     int64_t[4] pooled_strides       # of gradOutput or out, in elements: n, c, h, w
     int64_t[4] image_strides        # of gradInput or self
-    int64_t lanes           # channels of a unit: LANES where they share words, else 1
+    int64_t lanes           # channels of a unit: LANES that share words, or some whose indices are read side by side
     int64_t groups          # ceil(channels / lanes)
     int64_t band            # rows of a unit: of gradInput in the backward, of windows in the forward
     int64_t bands

@@ -190,7 +190,7 @@ cdef int64_t place(int64_t* offset, int64_t size, int64_t bytes) noexcept nogil:
 
 
 cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* pooled, const Tensor* image,
-                     const MaxPool2dShapes* shapes, Executor* executor) noexcept nogil:
+                     const MaxPool2dShapes* shapes, int64_t argmax_lanes, Executor* executor) noexcept nogil:
     """What the backward and the forward have in common: the geometry and the mask; whether there is any work."""
     cdef MaxPool2dPlan* plan = <MaxPool2dPlan*>executor.plan
     cdef int rank = self.rank
@@ -206,7 +206,7 @@ cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* p
     plan.pitch = shapes.indices[rank - 1] // 2
     plan.argmax = context.mask_layout == LAYOUT_ARGMAX and plan.kernel_size > 1
     plan.reduced = context.product == ASCEND910 and self.dtype == DT_FLOAT
-    plan.lanes = 1 if plan.argmax else LANES
+    plan.lanes = argmax_lanes if plan.argmax else LANES
     plan.groups = ceil_div(plan.channels, plan.lanes)
     # The container holds at least as many bytes as the words and the indices, and lies in memory: no overflow.
     plan.mask_bytes = batch * plan.channels * plan.kernel_size * plan.pitch * 2
@@ -237,7 +237,7 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
     plan.algorithm = GATHER
     plan.row_pitch = round_up(w.out, LANES)
     plan.known = known_columns(w.kernel, w.stride, w.pad)
-    plan.team = TEAM if plan.known and not plan.argmax else 1
+    plan.team = TEAM if plan.known else 1
     if not plan.argmax:
         # The channels of a group read the same words: a band's are to stay in the L2 cache.
         band = least(band, most(LEAST_BAND, quotient(WORD_BYTES, plan.kernel_size * w.out * 2) * h.stride))
@@ -328,7 +328,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
         delete_executor(executor)
         return status
     result[0] = executor
-    if not start_plan(context, self, grad_output, grad_input, shapes, executor):
+    if not start_plan(context, self, grad_output, grad_input, shapes, TEAM, executor):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
     plan = <MaxPool2dPlan*>executor.plan
@@ -391,7 +391,7 @@ cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* 
         delete_executor(executor)
         return status
     result[0] = executor
-    if not start_plan(context, self, out, self, shapes, executor):
+    if not start_plan(context, self, out, self, shapes, 1, executor):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
     plan = <MaxPool2dPlan*>executor.plan

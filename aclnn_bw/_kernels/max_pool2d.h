@@ -269,11 +269,13 @@ typedef struct {
     int64_t stride;
     int64_t pad;
     int64_t grad_channel;   /* bytes to the next channel's plane of windows */
+    int64_t mask_channel;   /* bytes to the next channel's plane of indices */
     int64_t to_channel;     /* elements to the next channel's rows of gradInput */
     uint16_t bit;           /* of the first channel */
 } aclnn_bw_plane;
 
-/* Channels of a group that are summed at a time: they share the mask words, and what it costs to walk the rows. */
+/* Channels of a group that are summed at a time: they share the mask words, or the indices that are looked for, and what
+ * it costs to walk the rows. */
 #define ACLNN_BW_TEAM 4
 
 /* Rows of gradInput for a kernel of k columns, stride s and padding p that are known when this is compiled: half the
@@ -351,10 +353,15 @@ ACLNN_BW_INLINE void aclnn_bw_block_lanes(uint32_t *lanes, int64_t j, int64_t wi
                 const char *grad = grad_row + (j + ACLNN_BW_SHIFT(kw)) * bytes;                                         \
                 if (indexed) {                                                                                          \
                     const char *mask = mask_row + (j + ACLNN_BW_SHIFT(kw)) * 4;                                         \
-                    uint32_t chosen = partial                                                                           \
-                        ? index_lanes(load_some_index(lanes[kw], mask), wanted[c]) & lanes[kw]                          \
-                        : index_lanes(load_index((const void *)mask), wanted[c]);                                       \
-                    sums[c] = add(sums[c], load_chosen(chosen, grad));                                                  \
+                    _Pragma("GCC unroll 4")                                                                             \
+                    for (int channel = 0; channel < team; channel++) {                                                  \
+                        uint32_t chosen = partial                                                                       \
+                            ? index_lanes(load_some_index(lanes[kw], mask), wanted[c]) & lanes[kw]                      \
+                            : index_lanes(load_index((const void *)mask), wanted[c]);                                   \
+                        sums[2 * channel + c] = add(sums[2 * channel + c],                                              \
+                                                    load_chosen(chosen, grad + channel * w.grad_channel));              \
+                        mask += w.mask_channel;                                                                         \
+                    }                                                                                                   \
                 } else {                                                                                                \
                     const char *mask = mask_row + kw * w.column_step + (j + ACLNN_BW_SHIFT(kw)) * 2;                    \
                     words_vector words = partial ? load_some_words(lanes[kw], mask) : load_words((const void *)mask);   \
@@ -537,7 +544,8 @@ ACLNN_BW_ROW(aclnn_bw_row_f64, double, __m512d, 8, aclnn_bw_row_block_f64, aclnn
             name##_of_one(to, w, grad, mask, count, row_start, k, s, p, indexed);                                       \
             to += w.to_channel;                                                                                         \
             grad += w.grad_channel;                                                                                     \
-            w.bit <<= 1;                                                                                                \
+            mask += indexed ? w.mask_channel : 0;                                                                       \
+            w.bit = (uint16_t)(w.bit << 1);                                                                             \
         }                                                                                                               \
     }                                                                                                                   \
     ACLNN_BW_INLINE void name##_lanes(uint32_t *lanes, aclnn_bw_plane w, const int k, const int s, const int p)         \
@@ -582,25 +590,31 @@ static inline int aclnn_bw_known_columns(int64_t k, int64_t s, int64_t p)
     static inline void name##_known(real *to, int64_t to_step, aclnn_bw_plane w, int64_t ih, int64_t end, int64_t oh,   \
                                     int known, int indexed, int team)                                                   \
     {                                                                                                                   \
-        switch (3 * known + (team ? 2 : indexed)) {                                                                     \
-        case 3: name(to, to_step, w, ih, end, oh, 3, 2, 0, 0, 1); break;                                                \
-        case 4: name(to, to_step, w, ih, end, oh, 3, 2, 0, 1, 1); break;                                                \
+        switch (4 * known + 2 * indexed + team) {                                                                       \
+        case 4: name(to, to_step, w, ih, end, oh, 3, 2, 0, 0, 1); break;                                                \
         case 5: name(to, to_step, w, ih, end, oh, 3, 2, 0, 0, ACLNN_BW_TEAM); break;                                    \
-        case 6: name(to, to_step, w, ih, end, oh, 3, 2, 1, 0, 1); break;                                                \
-        case 7: name(to, to_step, w, ih, end, oh, 3, 2, 1, 1, 1); break;                                                \
-        case 8: name(to, to_step, w, ih, end, oh, 3, 2, 1, 0, ACLNN_BW_TEAM); break;                                    \
-        case 9: name(to, to_step, w, ih, end, oh, 2, 2, 0, 0, 1); break;                                                \
-        case 10: name(to, to_step, w, ih, end, oh, 2, 2, 0, 1, 1); break;                                               \
-        case 11: name(to, to_step, w, ih, end, oh, 2, 2, 0, 0, ACLNN_BW_TEAM); break;                                   \
-        case 12: name(to, to_step, w, ih, end, oh, 2, 2, 1, 0, 1); break;                                               \
-        case 13: name(to, to_step, w, ih, end, oh, 2, 2, 1, 1, 1); break;                                               \
-        case 14: name(to, to_step, w, ih, end, oh, 2, 2, 1, 0, ACLNN_BW_TEAM); break;                                   \
-        case 15: name(to, to_step, w, ih, end, oh, 3, 1, 0, 0, 1); break;                                               \
-        case 16: name(to, to_step, w, ih, end, oh, 3, 1, 0, 1, 1); break;                                               \
-        case 17: name(to, to_step, w, ih, end, oh, 3, 1, 0, 0, ACLNN_BW_TEAM); break;                                   \
-        case 18: name(to, to_step, w, ih, end, oh, 3, 1, 1, 0, 1); break;                                               \
-        case 19: name(to, to_step, w, ih, end, oh, 3, 1, 1, 1, 1); break;                                               \
-        case 20: name(to, to_step, w, ih, end, oh, 3, 1, 1, 0, ACLNN_BW_TEAM); break;                                   \
+        case 6: name(to, to_step, w, ih, end, oh, 3, 2, 0, 1, 1); break;                                                \
+        case 7: name(to, to_step, w, ih, end, oh, 3, 2, 0, 1, ACLNN_BW_TEAM); break;                                    \
+        case 8: name(to, to_step, w, ih, end, oh, 3, 2, 1, 0, 1); break;                                                \
+        case 9: name(to, to_step, w, ih, end, oh, 3, 2, 1, 0, ACLNN_BW_TEAM); break;                                    \
+        case 10: name(to, to_step, w, ih, end, oh, 3, 2, 1, 1, 1); break;                                               \
+        case 11: name(to, to_step, w, ih, end, oh, 3, 2, 1, 1, ACLNN_BW_TEAM); break;                                   \
+        case 12: name(to, to_step, w, ih, end, oh, 2, 2, 0, 0, 1); break;                                               \
+        case 13: name(to, to_step, w, ih, end, oh, 2, 2, 0, 0, ACLNN_BW_TEAM); break;                                   \
+        case 14: name(to, to_step, w, ih, end, oh, 2, 2, 0, 1, 1); break;                                               \
+        case 15: name(to, to_step, w, ih, end, oh, 2, 2, 0, 1, ACLNN_BW_TEAM); break;                                   \
+        case 16: name(to, to_step, w, ih, end, oh, 2, 2, 1, 0, 1); break;                                               \
+        case 17: name(to, to_step, w, ih, end, oh, 2, 2, 1, 0, ACLNN_BW_TEAM); break;                                   \
+        case 18: name(to, to_step, w, ih, end, oh, 2, 2, 1, 1, 1); break;                                               \
+        case 19: name(to, to_step, w, ih, end, oh, 2, 2, 1, 1, ACLNN_BW_TEAM); break;                                   \
+        case 20: name(to, to_step, w, ih, end, oh, 3, 1, 0, 0, 1); break;                                               \
+        case 21: name(to, to_step, w, ih, end, oh, 3, 1, 0, 0, ACLNN_BW_TEAM); break;                                   \
+        case 22: name(to, to_step, w, ih, end, oh, 3, 1, 0, 1, 1); break;                                               \
+        case 23: name(to, to_step, w, ih, end, oh, 3, 1, 0, 1, ACLNN_BW_TEAM); break;                                   \
+        case 24: name(to, to_step, w, ih, end, oh, 3, 1, 1, 0, 1); break;                                               \
+        case 25: name(to, to_step, w, ih, end, oh, 3, 1, 1, 0, ACLNN_BW_TEAM); break;                                   \
+        case 26: name(to, to_step, w, ih, end, oh, 3, 1, 1, 1, 1); break;                                               \
+        case 27: name(to, to_step, w, ih, end, oh, 3, 1, 1, 1, ACLNN_BW_TEAM); break;                                   \
         }                                                                                                               \
     }
 ACLNN_BW_ROWS(aclnn_bw_rows_f32, float, aclnn_bw_row_f32)

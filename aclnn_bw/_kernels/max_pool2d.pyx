@@ -60,6 +60,7 @@ cdef extern from "max_pool2d.h" nogil:
         int64_t stride
         int64_t pad
         int64_t grad_channel
+        int64_t mask_channel
         int64_t to_channel
         uint16_t bit
     void known_rows_f32 "aclnn_bw_rows_f32_known" (
@@ -231,7 +232,7 @@ cdef void gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
                       int64_t team, element* grad_input__chw, char* scratch, int64_t ih, int64_t end,
                       const real* kind) noexcept nogil:
     """Rows [ih, end) of `team` planes of gradInput from that of channel `lane` of a group; `mask` is the group's table,
-    or the plane of indices."""
+    or the first of the planes of indices."""
     cdef const PoolAxis* h = &plan.h
     cdef const PoolAxis* w = &plan.w
     cdef real* sums = <real*>(scratch + plan.at_sums)
@@ -278,6 +279,7 @@ cdef void gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     plane.kernel = h.kernel
     plane.stride = h.stride
     plane.pad = h.pad
+    plane.mask_channel = 4 * h.out * w.out
     plane.bit = <uint16_t>(1 << lane)
     plane.to_channel = plan.image_strides[1] if in_place else plan.chunk * w.size
     while ih < end:
@@ -330,11 +332,14 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
                 if plan.reduced:
                     round_to_half_row(grad, swept * plan.row_pitch)
             if plan.argmax:
-                words = mask + 4 * oh * w.out
-                if real is float:
-                    scatter_at_f32(sums, ih * w.size, (ih + rows) * w.size, grad, words, w.out)
-                else:
-                    scatter_at_f64(sums, ih * w.size, (ih + rows) * w.size, grad, words, w.out)
+                for j in range(swept):
+                    words = mask + 4 * ((lane + j) * h.out + oh) * w.out
+                    if real is float:
+                        scatter_at_f32(sums + j * plan.sum_pitch, ih * w.size, (ih + rows) * w.size,
+                                       grad + j * plan.row_pitch, words, w.out)
+                    else:
+                        scatter_at_f64(sums + j * plan.sum_pitch, ih * w.size, (ih + rows) * w.size,
+                                       grad + j * plan.row_pitch, words, w.out)
                 continue
             # Ascending windows of one row reach a position at descending kw.
             for kh in range(h.kernel):
@@ -364,6 +369,25 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
         lane += swept
 
 
+cdef int64_t first_bad_place(const MaxPool2dPlan* plan, const char* mask, const int32_t* columns, int64_t c,
+                             int64_t lane, int64_t bad, int64_t ih, int64_t units) noexcept nogil:
+    """The place of the first bad index of a range. Channel `lane` of the group at `c` has one, at `bad` of its plane, in
+    the first band that has any; earlier channels may have theirs in a later band. `units` more are the range's."""
+    cdef int64_t plane = plan.h.out * plan.w.out
+    cdef int64_t j, found
+    while units > 0 and ih < plan.h.size:
+        for j in range(lane):
+            found = check_indices(plan, mask + 4 * j * plane, columns, first_window(&plan.h, ih),
+                                  end_window(&plan.h, least(ih + plan.band, plan.h.size) - 1))
+            if found >= 0:
+                lane = j
+                bad = found
+                break
+        ih += plan.band
+        units -= 1
+    return (c + lane) * plane + bad
+
+
 cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                       const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
@@ -373,7 +397,7 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
     cdef element* grad_input__chw
     cdef int32_t* columns = <int32_t*>(scratch + plan.at_columns)
     cdef const char* mask
-    cdef int64_t ih, n, group, lane, lanes, team, rows, bad
+    cdef int64_t ih, n, c, group, lane, lanes, team, rows, bad
     if plan.argmax:
         window_columns(columns, columns + plan.w.out, plan.w.out, -plan.w.pad, plan.w.stride, plan.w.kernel,
                        plan.w.size)
@@ -393,19 +417,22 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
                             + group * plan.lanes * plan.pooled_strides[1])
         grad_input__chw = grad_input__nchw + n * plan.image_strides[0] + group * plan.lanes * plan.image_strides[1]
         if plan.argmax:
-            mask = data[2] + 4 * (n * plan.groups + group) * plan.h.out * plan.w.out
-            bad = check_indices(plan, mask, <const int32_t*>columns, first_window(&plan.h, ih),
-                                end_window(&plan.h, ih + rows - 1))
-            if bad >= 0:
-                # Units ascend, and a unit is checked before it is computed: no earlier window of this range is bad.
-                return (n * plan.groups + group) * plan.h.out * plan.w.out + bad
+            c = n * plan.channels + group * plan.lanes
+            mask = data[2] + 4 * c * plan.h.out * plan.w.out
+            for lane in range(lanes):
+                bad = check_indices(plan, mask + 4 * lane * plan.h.out * plan.w.out, <const int32_t*>columns,
+                                    first_window(&plan.h, ih), end_window(&plan.h, ih + rows - 1))
+                if bad >= 0:
+                    return first_bad_place(plan, mask, <const int32_t*>columns, c, lane, bad, ih + plan.band,
+                                           end - begin)
         else:
             mask = data[2] + 2 * (n * plan.groups + group) * plan.kernel_size * plan.pitch
         if plan.algorithm == GATHER:
             lane = 0
             while lane < lanes:
                 team = plan.team if lane + plan.team <= lanes else 1
-                gather_band(plan, grad_output__chw + lane * plan.pooled_strides[1], mask, lane, team,
+                gather_band(plan, grad_output__chw + lane * plan.pooled_strides[1],
+                            mask + 4 * lane * plan.h.out * plan.w.out if plan.argmax else mask, lane, team,
                             grad_input__chw + lane * plan.image_strides[1], scratch, ih, ih + rows, summed)
                 lane += team
         else:
