@@ -30,6 +30,7 @@ cdef enum:
     INDEX_LIMIT = 2147483647        # positions of a plane that an argmax mask counts
     BAND_BYTES = 16384              # of scratch for the rows of a band: half an L1 cache
     WORD_BYTES = 262144             # of mask words that the channels of a group read in turn: a quarter of an L2 cache
+    CHUNK_BYTES = 4096              # of sums: the rows that are stored at a time are few enough to be prefetched
     SCRATCH_BYTES = 1048576
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
     LEAST_BAND = 8                  # rows
@@ -249,7 +250,7 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
         size = place(&plan.at_rows, size,
                      least(h.out, quotient(band - 1, h.stride) + 1 + h.terms) * plan.row_pitch * real * plan.team)
     size = place(&plan.at_terms, size, plan.kernel_size * TERM_BYTES)
-    plan.chunk = most(1, least(band, quotient(BAND_BYTES // 2, w.size * real * plan.team)))
+    plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
     size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
     if w.stride > 1:
         size = place(&plan.at_phase, size, w.count * real)

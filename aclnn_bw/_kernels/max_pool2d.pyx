@@ -33,6 +33,9 @@ from aclnn_bw._kernels.rows cimport (
     bfloat, element, half, load_row, narrow_row, real, round_to_half_row, store_row,
 )
 
+cdef extern from *:
+    void prefetch "__builtin_prefetch" (const void* address, int for_writing, int locality) noexcept nogil
+
 cdef extern from "max_pool2d.h" nogil:
     ctypedef struct Term "aclnn_bw_term":
         const char* grad
@@ -228,6 +231,19 @@ cdef void gather_rows(const MaxPool2dPlan* plan, real* to, int64_t to_step, char
         ih += 1
 
 
+cdef inline void prefetch_rows(const element* rows, int64_t channel_stride, int64_t team, int64_t n) noexcept nogil:
+    """Ask for the lines of the next n elements of each channel that will be written. What is converted is written in
+    bursts, which wait for memory otherwise: 1.4 times as long beyond the cache."""
+    cdef int64_t channel, line
+    cdef const char* row
+    for channel in range(team):
+        row = <const char*>(rows + channel * channel_stride)
+        line = 0
+        while line < n * <int64_t>sizeof(element):
+            prefetch(row + line, 1, 2)
+            line += 64
+
+
 cdef void gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lane,
                       int64_t team, element* grad_input__chw, char* scratch, int64_t ih, int64_t end,
                       const real* kind) noexcept nogil:
@@ -291,6 +307,9 @@ cdef void gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
             to_step = down
         else:
             stop = least(end, ih + plan.chunk)
+            if along == 1 and down == w.size and stop + plan.chunk <= h.size:
+                prefetch_rows(<const element*>grad_input__chw + stop * down, plan.image_strides[1], team,
+                              plan.chunk * w.size)
         if not plan.known:
             gather_rows(plan, to, to_step, scratch, &plane, ih, stop, band_oh)
         elif real is float:
@@ -371,8 +390,8 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
 
 cdef int64_t first_bad_place(const MaxPool2dPlan* plan, const char* mask, const int32_t* columns, int64_t c,
                              int64_t lane, int64_t bad, int64_t ih, int64_t units) noexcept nogil:
-    """The place of the first bad index of a range. Channel `lane` of the group at `c` has one, at `bad` of its plane, in
-    the first band that has any; earlier channels may have theirs in a later band. `units` more are the range's."""
+    """The place of the first bad index of a range. Channel `lane` of the group at `c` has one, at `bad` of its plane,
+    in the first band that has any; earlier channels may have theirs in a later band. `units` more are the range's."""
     cdef int64_t plane = plan.h.out * plan.w.out
     cdef int64_t j, found
     while units > 0 and ih < plan.h.size:
