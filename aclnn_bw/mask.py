@@ -126,7 +126,8 @@ def mask_to_indices(
         index, inside = g.inside(k)
         hit = (words[:, :, k, None] >> lanes & 1).astype(bool).reshape(found.shape) & inside
         np.copyto(found, index, where=hit)
-    return found.reshape(g.batch, g.groups * _LANES, g.rows, g.columns)[:, : g.channels].reshape(g.out)
+    found = found.reshape(g.batch, g.groups * _LANES, g.rows, g.columns)[:, : g.channels]
+    return np.ascontiguousarray(found).reshape(g.out)
 
 
 def indices_to_mask(

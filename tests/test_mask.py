@@ -275,3 +275,82 @@ def test_absurd_geometry_does_not_overflow(size, data):
         return
     assert min(outputs) >= 1
     assert result == expected
+
+
+# ---- arguments of other kinds ---------------------------------------------------------------------------------------
+
+
+def test_argmax_cannot_count_a_larger_plane():
+    """Its indices are int32; in the layout "bitmask" the same plane is no matter."""
+    args = (1, 65536, 65536), 2, 32768
+    last = 32768 * 65536
+    indices = np.array([[[0, 32768], [last, last + 32768]]])
+    mask = a.indices_to_mask(indices, *args)
+    assert np.array_equal(a.mask_to_indices(mask, *args), indices)
+    rule = r"^input_shape = \(1, 65536, 65536\): H \* W must be <= 2147483647 "
+    with refusal(INVALID, rule):
+        a.indices_to_mask(indices, *args, mask_layout="argmax")
+    with refusal(INVALID, rule):
+        a.mask_to_indices(mask, *args, mask_layout="argmax")
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64])
+@every_layout
+def test_sizes_may_be_numpy_integers(kind, layout):
+    """Whose products overflow in their own type."""
+    x = np.random.default_rng(0).standard_normal((1, 20, 100, 100)).astype(np.float32)
+    sizes = tuple(kind(size) for size in x.shape)
+    mask = a.max_pool2d_with_mask(x, 2, mask_layout=layout)[1]
+    indices = a.mask_to_indices(mask, x.shape, 2, mask_layout=layout)
+    assert np.array_equal(a.mask_to_indices(mask, sizes, 2, mask_layout=layout), indices)
+    assert np.array_equal(a.indices_to_mask(indices, sizes, 2, mask_layout=layout), mask)
+    assert a.mask_shape(sizes, 2) == mask.shape
+
+
+class OnlyDLPack:
+    """An array that speaks nothing but DLPack."""
+
+    def __init__(self, array):
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+
+@every_layout
+def test_masks_and_indices_may_be_other_tensors(layout):
+    x = np.random.default_rng(1).standard_normal((2, 3, 8, 6)).astype(np.float32)
+    mask = a.max_pool2d_with_mask(x, 2, mask_layout=layout)[1]
+    indices = a.mask_to_indices(mask, x.shape, 2, mask_layout=layout)
+    shifted = np.zeros(mask.size + 5, np.int8)
+    shifted[5:] = mask.reshape(-1)
+    tensors = [
+        OnlyDLPack(mask),
+        a.aclCreateTensor(mask.shape, a.ACL_INT8, None, 5, a.ACL_FORMAT_ND, [shifted.size], shifted),
+    ]
+    for tensor in tensors:
+        assert np.array_equal(a.mask_to_indices(tensor, x.shape, 2, mask_layout=layout), indices)
+    tensors = [
+        OnlyDLPack(indices),
+        a.aclCreateTensor(indices.shape, a.ACL_INT64, None, 0, a.ACL_FORMAT_ND, indices.shape, indices),
+    ]
+    for tensor in tensors:
+        assert np.array_equal(a.indices_to_mask(tensor, x.shape, 2, mask_layout=layout), mask)
+
+
+def test_tensors_that_cannot_be_read():
+    unbound = a.aclCreateTensor([1, 4, 64], a.ACL_INT8)
+    with refusal(NULL, "^mask: is unbound; it has no data$"):
+        a.mask_to_indices(unbound, (1, 4, 4), 2)
+    beyond = a.aclCreateTensor([1, 4, 64], a.ACL_INT8, [256, 64, 2], 0, a.ACL_FORMAT_ND, [256], bytearray(256))
+    with refusal(INVALID, r"^mask.strides = \(256, 64, 2\): .* leaves its storage"):
+        a.mask_to_indices(beyond, (1, 4, 4), 2)
+    for function in (a.mask_to_indices, a.indices_to_mask):
+        with pytest.raises(TypeError, match="must be an aclTensor, a NumPy array"):
+            function([[[1]]], (1, 4, 4), 2)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 4), (0, 3, 4, 4)], ids=str)
+def test_a_mask_that_no_machine_holds(shape):
+    call = shape, (2**41, 1), None, (2**40, 0)
+    with refusal(INVALID, r"^kernel_size = \(2199023255552, 1\): makes a mask of more bytes than a machine addresses$"):
+        a.mask_shape(*call)
+    with refusal(INVALID, "^kernel_size = .*: makes a mask of more bytes"):
+        a.max_pool2d_with_mask(np.zeros(shape, np.float32), *call[1:])

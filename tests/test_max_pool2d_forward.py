@@ -427,3 +427,23 @@ def test_nothing_beyond_the_arrays_is_touched(isa, tmp_path):
         "from test_max_pool2d_forward import run_at_fences; run_at_fences()", tmp_path, ACLNN_BW_ISA=isa
     )
     assert printed.endswith("\ndone\n")
+
+
+@pytest.mark.parametrize("mask_layout", MASK_LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_workspace_does_not_follow_a_kernel_that_is_mostly_padding(dtype, mask_layout):
+    pool = MaxPool((1, 1, 10, 10), (1, 1 << 14), 1, (0, 1 << 13))
+    x = np.arange(100, dtype=np.float32).reshape(pool.input_shape).astype(DTYPES[dtype])
+    out, mask = two_phase(pool, x, "Host", mask_layout)
+    assert np.array_equal(out[0, 0, :, 0], x[0, 0, :, -1])
+    indices = aclnn_bw.mask_to_indices(mask, pool.input_shape, *pool.attributes, mask_layout=mask_layout)
+    assert np.array_equal(indices[0, 0, :, 5], np.arange(10) * 10 + 9)
+    with aclnn_bw.soc("Host", mask_layout=mask_layout), aclnn_bw.num_threads(1):
+        kernel, padding = [1, 1 << 19], [0, 1 << 18]
+        shape = aclnn_bw.mask_shape(x.shape, kernel, 1, padding)
+        stand_in = aclnn_bw.aclCreateTensor(shape, aclnn_bw.ACL_INT8)
+        out = np.empty((1, 1, 10, 11), x.dtype)
+        size, _ = aclnn_bw.aclnnMaxPool2dWithMaskGetWorkspaceSize(
+            x, kernel, [1, 1], padding, [1, 1], False, out, stand_in
+        )
+    assert size <= 2 * 2**20 + 64 * 11

@@ -574,3 +574,14 @@ def test_one_call_keeps_to_the_host_rules():
         assert out.dtype == np.float64
         assert np.flatnonzero(words.reshape(-1).view("<u2")).tolist() == [96, 97, 98, 99]  # bitmask is the default
         assert a.max_pool2d_with_mask_backward(out, (1, 4, 4), words, 2).sum() == out.sum()
+
+
+@pytest.mark.parametrize("fmt", [a.ACL_FORMAT_ND, a.ACL_FORMAT_NCHW, a.ACL_FORMAT_NCL], ids=lambda fmt: fmt.name)
+def test_a_shape_has_no_format_of_its_own(fmt):
+    """It takes that of grad_output."""
+    x = np.arange(16, dtype=np.float32).reshape(1, 4, 4)
+    out, mask = a.max_pool2d_with_mask(x, 2)
+    grad = a.aclCreateTensor(out.shape, a.ACL_FLOAT, None, 0, fmt, out.shape, out)
+    result = a.max_pool2d_with_mask_backward(grad, x.shape, mask, 2)
+    assert np.array_equal(result, a.max_pool2d_with_mask_backward(out, x, mask, 2))
+    assert np.array_equal(a.replication_pad2d_backward(grad, (1, 2, 2), 0), out)
