@@ -1,9 +1,7 @@
 """AvgPool2dBackward: the numbers, against the twin in reference.py and against each other."""
 
 import ctypes
-import hashlib
 import json
-import mmap
 import os
 import platform
 import shutil
@@ -17,16 +15,22 @@ from helpers import (
     DTYPES,
     LAYOUTS,
     MODES,
+    SMALLEST,
     Guarded,
     Mode,
     Pool,
     assert_is_avg_pool2d_backward,
     assert_no_negative_zero,
     assert_same_bytes,
+    at_fence,
     bits,
+    digest,
+    fenced,
     guarded_copy,
     oracle_type,
+    require_isa,
     run_python,
+    sprinkled,
 )
 from helpers import avg_pool2d_backward_two_phase as two_phase
 from hypothesis import given, settings
@@ -43,9 +47,6 @@ every_mode = pytest.mark.parametrize("mode", MODES, ids=str)
 def pools(*cases):
     return pytest.mark.parametrize("pool", [Pool(*case) for case in cases], ids=str)
 
-
-# The smallest subnormal of each dtype.
-SMALLEST = {"float32": 2.0**-149, "float64": 2.0**-1074, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 
 # One of each kind that an implementation may treat by itself, and of each way in which windows meet the border.
 KINDS = [
@@ -919,22 +920,6 @@ def test_more_elements_than_32_bits(dtype):
 # ---- instruction sets ------------------------------------------------------------------------------------------------
 
 
-def require_isa(isa):
-    available = aclnn_bw.show_config(mode="dict")["isa_available"]
-    if not any(isa in name for name in available):
-        pytest.skip(f"this machine has {', '.join(available) or 'none of these'} only")
-
-
-def special(grad, rng):
-    """Some NaN, inf, zeros of either sign and subnormals among the gradients."""
-    smallest = SMALLEST[grad.dtype.name]
-    values = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, smallest, -3 * smallest, 6e4, -6e4]).astype(grad.dtype)
-    grad = grad.copy()
-    places = rng.random(grad.shape) < 0.05
-    grad[places] = values[rng.integers(len(values), size=int(places.sum()))]
-    return grad
-
-
 def subnormal(grad):
     """The gradients scaled to where the dtype, or the float32 in which it is summed, has subnormals."""
     scale = {"float16": 2.0**-16, "bfloat16": 2.0**-128, "float32": 2.0**-128, "float64": 2.0**-1026}[grad.dtype.name]
@@ -948,19 +933,18 @@ def digests():
         rng = np.random.default_rng(index)
         grad = pool.gradients(rng, mode.dtype)
         layout = list(LAYOUTS)[index % len(LAYOUTS)]
-        calls = {"normal": grad, "special": special(grad, rng), "tiny": subnormal(grad)}
+        calls = {"normal": grad, "special": sprinkled(grad, rng), "tiny": subnormal(grad)}
         calls[layout] = guarded_copy(grad, layout, 1).view
         for name, values in calls.items():
             out = Guarded(pool.input_shape, grad.dtype, layout, 1).view if name == layout else None
             result = two_phase(pool, values, mode, out)
-            found[f"{pool} {mode} {name}"] = hashlib.sha256(bits(result).tobytes()).hexdigest()
+            found[f"{pool} {mode} {name}"] = digest(result)
     for window, mode in product(WINDOWS, MODES):
         rng = np.random.default_rng(window)
-        together = hashlib.sha256()
-        for pool in every_width(*window):
-            result = two_phase(pool, special(pool.gradients(rng, mode.dtype), rng), mode)
-            together.update(bits(result).tobytes())
-        found[f"every width of {window} {mode}"] = together.hexdigest()
+        results = [
+            two_phase(pool, sprinkled(pool.gradients(rng, mode.dtype), rng), mode) for pool in every_width(*window)
+        ]
+        found[f"every width of {window} {mode}"] = digest(*results)
     return found
 
 
@@ -986,25 +970,6 @@ def test_same_bytes_on_every_instruction_set(isa, own_digests, tmp_path):
 
 
 # ---- nothing outside the arrays is touched, not even read ------------------------------------------------------------
-
-
-def fenced(size):
-    """Memory between two pages that end the process when they are read or written."""
-    page = mmap.PAGESIZE
-    size = -(-size // page) * page
-    region = mmap.mmap(-1, size + 2 * page)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(region))
-    for fence in (address, address + page + size):
-        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(fence), ctypes.c_size_t(page), 0) == 0
-    return np.frombuffer(region, np.uint8)[page : page + size]
-
-
-def at_fence(memory, shape, dtype, layout, gap, at_end):
-    """An array of some layout, whose elements lie `gap` apart, at one end of the memory."""
-    base_shape, view = LAYOUTS[layout](*shape)
-    size = ((int(np.prod(shape)) - 1) * gap + 1) * dtype.itemsize
-    flat = (memory[-size:] if at_end else memory[:size]).view(dtype)
-    return view(flat[::gap].reshape(base_shape))
 
 
 def run_at_fences():
@@ -1121,7 +1086,7 @@ cases = []
 for mode in MODES:
     rng = np.random.default_rng(5)
     grad = pool.gradients(rng, mode.dtype)
-    cases += [(grad, mode), (special(grad, rng), mode), (subnormal(grad), mode)]
+    cases += [(grad, mode), (sprinkled(grad, rng), mode), (subnormal(grad), mode)]
 library = ctypes.CDLL({str(mxcsr)!r})
 with aclnn_bw.num_threads(2):
     library.set_mode({(FP_MODES["flush_up"] & ~unmasked)})
