@@ -9,9 +9,10 @@ a 16-bit result is rounded once. No term is multiplied: a NaN or inf reaches exa
 Backward, GATHER: for a row ih of gradInput and a phase of its columns, the windows that hold them and the kernel
 positions at which they do are the same for the whole row. A vector of columns tests one bit of as many mask words (or
 compares as many indices), loads the gradients that this selects, and adds. There is no zero fill, no index arithmetic,
-and one writer for each element; any number of set bits is the same code. It takes half the time of scattering for 3x3
-windows. SCATTER, for kernels of many positions and for rows of few windows: the sums of a band of rows lie in the
-scratch, the set bits of each word are walked. Both add the same terms in the same order.
+and one writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose columns
+have code of their own, it takes a quarter to 0.7 of the time of scattering. SCATTER, for all other kernels of more than
+a few positions and for rows of few windows: the sums of a band of rows lie in the scratch, the set bits of each word
+are walked. Both add the same terms in the same order.
 
 Forward: the columns of a row are split by their phase, so that the candidates at one kernel position lie side by side
 for all windows of a row; a vector of windows keeps value and label of its maximum. The labels of 16 channels are then
