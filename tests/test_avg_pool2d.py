@@ -1079,7 +1079,7 @@ def test_threads_that_are_born_in_the_callers_mode(unmasked, mxcsr, tmp_path):
     code = f"""
 import ctypes, hashlib, aclnn_bw, numpy as np
 from helpers import MODES, Pool, bits
-from test_avg_pool2d import special, subnormal, two_phase
+from test_avg_pool2d import sprinkled, subnormal, two_phase
 
 pool = Pool((1, 2, 300, 310), 3, 1, 1)
 cases = []
