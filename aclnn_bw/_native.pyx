@@ -58,8 +58,8 @@ from aclnn_bw._core.types cimport (
 cnp.import_array()
 
 cdef extern from "Python.h":
-    PyObject* PyList_GET_ITEM(list values, Py_ssize_t i)
-    Py_ssize_t PyList_GET_SIZE(list values)
+    PyObject** PySequence_Fast_ITEMS(object values)
+    Py_ssize_t PySequence_Fast_GET_SIZE(object values)
     int PyContextVar_Get(object var, PyObject* default_value, PyObject** value) except -1
     void Py_XDECREF(PyObject*)
 
@@ -111,6 +111,8 @@ cdef extern from *:
 
 cdef enum:
     SMALL_WORKSPACE = 4096      # bytes that a one-call function takes from its own stack
+    ROOM_WORDS = 256            # and for its executor, in 8 bytes each
+    SHORT_WORK = 4096           # bytes below which giving up the GIL costs more than the kernel
     DL_CPU = 1
     DL_READ_ONLY = 1
 
@@ -145,12 +147,21 @@ cdef int64_t context_value(object variable, int64_t otherwise) except? -1:
     return value
 
 
-cdef int current_context(Context* context, int face) except -1:
-    cdef int64_t setting = context_value(soc_variable, process_product | process_layout << 8)
+# Where the executor of a one-call function lies, which does not outlive the call.
+cdef struct Room:
+    uint64_t[ROOM_WORDS] words
+
+
+cdef int current_context(Context* context, int face, Room* room) except -1:
+    cdef int64_t setting = HOST     # one-call functions have a product, and a mask layout, of their own
+    if face == TWO_PHASE:
+        setting = context_value(soc_variable, process_product | process_layout << 8)
     context.kernels = &kernels
     context.face = face
-    context.product = setting & 0xff if face == TWO_PHASE else HOST
+    context.product = setting & 0xff
     context.mask_layout = setting >> 8
+    context.room = room
+    context.room_size = sizeof(Room) if room != NULL else 0
     context.threads = <int32_t>context_value(threads_variable, process_threads) if HAS_OPENMP else 1
     context.cores = available_cores
     if in_forked_child:
@@ -168,7 +179,7 @@ def set_process_product(int product, int mask_layout):
 def current_product():
     """Return (product, mask layout) as the calling context has them."""
     cdef Context context
-    current_context(&context, TWO_PHASE)
+    current_context(&context, TWO_PHASE, NULL)
     return context.product, context.mask_layout
 
 
@@ -342,15 +353,18 @@ cdef tuple sequence_of(object values, str name, bint scalar_allowed=False):
     return tuple(values)
 
 
-cdef bint plain_ints(list values, IntArray* array) noexcept:
-    """Read a list of ints that fit, the usual case; False for any other."""
+cdef bint plain_ints(object values, IntArray* array) noexcept:
+    """Read a list or tuple of ints that fit, the usual case; False for any other."""
+    cdef PyObject** items = PySequence_Fast_ITEMS(values)
     cdef Py_ssize_t i
     cdef int overflow = 0
-    array.size = PyList_GET_SIZE(values)
+    array.size = PySequence_Fast_GET_SIZE(values)
+    if array.size > MAX_INTS:
+        return False
     for i in range(array.size):
-        if not PyLong_CheckExact(<object>PyList_GET_ITEM(values, i)):
+        if not PyLong_CheckExact(<object>items[i]):
             return False
-        array.values[i] = PyLong_AsLongLongAndOverflow(<object>PyList_GET_ITEM(values, i), &overflow)
+        array.values[i] = PyLong_AsLongLongAndOverflow(<object>items[i], &overflow)
         if overflow != 0:
             return False
     return True
@@ -364,14 +378,16 @@ cdef int read_ints(object values, str name, IntArray* array, bint scalar_allowed
         if not (<aclIntArray>values).alive:
             raise refusal(ERR_INVALID, f"{name}: is a destroyed aclIntArray")
         values = (<aclIntArray>values).values
-    elif scalar_allowed and isinstance(values, (int, numpy.integer)):
+    elif scalar_allowed and (PyLong_CheckExact(values)
+                             or not (type(values) is tuple or type(values) is list)
+                             and isinstance(values, (int, numpy.integer))):
         array.scalar = True
         array.size = 1
         array.values[0] = read_int(values, name)
         return 0
     elif type(values) is not tuple and type(values) is not list:
         values = sequence_of(values, name, scalar_allowed)
-    if type(values) is list and len(<list>values) <= MAX_INTS and plain_ints(<list>values, array):
+    if plain_ints(values, array):
         return 0
     array.size = len(values)
     for i in range(array.size):
@@ -918,9 +934,13 @@ cdef object run_phase_2(int op, object workspace, object workspaceSize, object e
         status = accept(handle.executor, op, data, size, 0, &run)
         if status != SUCCESS:
             raise error_of(status)
-        with nogil:
+        if run.executor.bytes < SHORT_WORK:
             run_ranges(&run)
             status = finish(&run)
+        else:
+            with nogil:
+                run_ranges(&run)
+                status = finish(&run)
         if not handle.executor.repeatable:
             handle.owners = handle.handles = None
         if status != SUCCESS:
@@ -1004,7 +1024,7 @@ cdef object set_address(object executor, object index, object tensor, object dat
         raise refusal(ERR_INVALID, "tensor: must be the one that phase 1 was given at this index, or None")
     if data is None:
         raise refusal(ERR_INNER_NULLPTR, "data = None: must not be null")
-    current_context(&context, TWO_PHASE)
+    current_context(&context, TWO_PHASE, NULL)
     known = &handle.executor.tensor[position]
     same = False
     if type(data) is not aclTensor and (isinstance(data, cnp.ndarray) or hasattr(data, "__dlpack__")):
@@ -1103,9 +1123,8 @@ cdef int run_at_once(Executor* executor) except -1:
             if scratch == NULL:
                 delete_executor(executor)
                 raise MemoryError(f"no memory for {size} bytes of scratch")
-    if executor.ranges <= 1:
-        with nogil:
-            status = execute(executor, executor.op, scratch, size)
+    if executor.bytes < SHORT_WORK:
+        status = execute(executor, executor.op, scratch, size)
     else:
         status = accept(executor, executor.op, scratch, size, 0, &run)
         if status == SUCCESS:
@@ -1186,9 +1205,10 @@ cdef object new_array(const Tensor* tensor):
     return cnp.PyArray_EMPTY(tensor.rank, dims, number_of(tensor.dtype), 0)
 
 
-cdef object finish_one_call(Executor* executor, int position, const Tensor* output, object out, tuple owners):
-    """Run with `out`, or with a fresh array that gets its address now (the plan does not depend on it); returns it.
-    `owners` keep the inputs alive meanwhile."""
+cdef object finish_one_call(Executor* executor, int position, const Tensor* output, object out, object out_owner,
+                            object owner_1, object owner_2, object owner_3):
+    """Run with `out`, or with a fresh array that gets its address now (the plan does not depend on it); returns it. The
+    owners live meanwhile, as arguments: a tuple of them takes 3 % of a tiny call."""
     if out is None:
         try:
             out = new_array(output)
@@ -1242,7 +1262,7 @@ def aclnnAvgPool2dBackwardGetWorkspaceSize(gradOutput, self, kernelSize, stride,
     divisor = read_int(divisorOverride, "divisorOverride")
     mode = read_int(cubeMathType, "cubeMathType")
     grad_input_owner = read_tensor(gradInput, "gradInput", &grad_input) if gradInput is not None else None
-    current_context(&context, TWO_PHASE)
+    current_context(&context, TWO_PHASE, NULL)
     status = core_avg_pool2d.avg_pool2d_backward(
         &context, &grad_output if gradOutput is not None else NULL, &shape if self is not None else NULL,
         &kernel_size if kernelSize is not None else NULL, &strides if stride is not None else NULL,
@@ -1281,6 +1301,7 @@ def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, 
             [0.25, 0.5 , 0.25]]], dtype=float32)
     """
     cdef Context context
+    cdef Room room
     cdef Tensor grad, shape, grad_input
     cdef IntArray kernel_values, stride_values, pad_values
     cdef Executor* executor = NULL
@@ -1307,7 +1328,7 @@ def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, 
         grad_input = shape
         grad_input.dtype = grad.dtype
         describe_fresh(&grad_input, "self")
-    current_context(&context, ONE_CALL)
+    current_context(&context, ONE_CALL, &room)
     status = core_avg_pool2d.avg_pool2d_backward(
         &context, &grad if grad_output is not None else NULL, &shape if self is not None else NULL,
         &kernel_values if kernel_size is not None else NULL, &stride_values if stride is not None else NULL,
@@ -1315,7 +1336,7 @@ def avg_pool2d_backward(grad_output, self, kernel_size, stride=None, padding=0, 
         NULL, 0, &grad_input, &executor)
     if status != SUCCESS:
         raise error_of(status)
-    return finish_one_call(executor, 2, &grad_input, out, (grad_owner, shape_owner, out_owner))
+    return finish_one_call(executor, 2, &grad_input, out, out_owner, grad_owner, shape_owner, None)
 
 
 # --- MaxPool2dWithMaskBackward and its forward -----------------------------------------------------------------------
@@ -1365,7 +1386,7 @@ def aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(gradOutput, self, indices, ke
         read_ints(dilation, "dilation", &dilations)
     ceil_mode = read_bool(ceilMode, "ceilMode")
     grad_input_owner = read_tensor(gradInput, "gradInput", &grad_input) if gradInput is not None else None
-    current_context(&context, TWO_PHASE)
+    current_context(&context, TWO_PHASE, NULL)
     status = core_max_pool2d.max_pool2d_with_mask_backward(
         &context, &grad_output if gradOutput is not None else NULL, &shape if self is not None else NULL,
         &mask if indices is not None else NULL, &kernel_size if kernelSize is not None else NULL,
@@ -1427,7 +1448,7 @@ def aclnnMaxPool2dWithMaskGetWorkspaceSize(self, kernelSize, stride, padding, di
     ceil_mode = read_bool(ceilMode, "ceilMode")
     output_owner = read_tensor(out, "out", &output) if out is not None else None
     mask_owner = read_tensor(indices, "indices", &mask) if indices is not None else None
-    current_context(&context, TWO_PHASE)
+    current_context(&context, TWO_PHASE, NULL)
     status = core_max_pool2d.max_pool2d_with_mask(
         &context, &x if self is not None else NULL, &kernel_size if kernelSize is not None else NULL,
         &strides if stride is not None else NULL, &pads if padding is not None else NULL,
@@ -1493,6 +1514,7 @@ def max_pool2d_with_mask(self, kernel_size, stride=None, padding=0, dilation=1, 
             [13, 15]]])
     """
     cdef Context context
+    cdef Room room
     cdef Tensor x, output, mask
     cdef core_max_pool2d.MaxPool2dShapes shapes
     cdef IntArray kernel_values, stride_values, pad_values, dilation_values
@@ -1503,7 +1525,7 @@ def max_pool2d_with_mask(self, kernel_size, stride=None, padding=0, dilation=1, 
     read_pool(kernel_size, stride, padding, dilation, &kernel_values, &stride_values, &pad_values, &dilation_values)
     ceil = read_bool(ceil_mode, "ceil_mode")
     layout = read_layout(mask_layout)
-    current_context(&context, ONE_CALL)
+    current_context(&context, ONE_CALL, &room)
     context.mask_layout = layout
     status = core_max_pool2d.max_pool2d_shapes(
         &context, &x if self is not None else NULL, &kernel_values if kernel_size is not None else NULL,
@@ -1530,7 +1552,7 @@ def max_pool2d_with_mask(self, kernel_size, stride=None, padding=0, dilation=1, 
     except BaseException:
         delete_executor(executor)
         raise
-    return out, finish_one_call(executor, 2, &mask, None, (x_owner, out))
+    return out, finish_one_call(executor, 2, &mask, None, out, x_owner, None, None)
 
 
 def max_pool2d_with_mask_backward(grad_output, self, mask, kernel_size, stride=None, padding=0, dilation=1,
@@ -1555,6 +1577,7 @@ def max_pool2d_with_mask_backward(grad_output, self, mask, kernel_size, stride=N
             [1., 0., 1.]]], dtype=float32)
     """
     cdef Context context
+    cdef Room room
     cdef Tensor grad, shape, indices, grad_input
     cdef IntArray kernel_values, stride_values, pad_values, dilation_values
     cdef Executor* executor = NULL
@@ -1574,7 +1597,7 @@ def max_pool2d_with_mask_backward(grad_output, self, mask, kernel_size, stride=N
         grad_input = shape
         grad_input.dtype = grad.dtype
         describe_fresh(&grad_input, "self")
-    current_context(&context, ONE_CALL)
+    current_context(&context, ONE_CALL, &room)
     context.mask_layout = layout
     status = core_max_pool2d.max_pool2d_with_mask_backward(
         &context, &grad if grad_output is not None else NULL, &shape if self is not None else NULL,
@@ -1583,7 +1606,7 @@ def max_pool2d_with_mask_backward(grad_output, self, mask, kernel_size, stride=N
         &grad_input, &executor)
     if status != SUCCESS:
         raise error_of(status)
-    return finish_one_call(executor, 3, &grad_input, out, (grad_owner, shape_owner, mask_owner, out_owner))
+    return finish_one_call(executor, 3, &grad_input, out, out_owner, grad_owner, shape_owner, mask_owner)
 
 
 def array_of(value, str name):
@@ -1601,7 +1624,7 @@ def array_of(value, str name):
         raise refusal(ERR_INVALID, f"{name}.rank = {tensor.rank}: must be at most {<int>MAX_RANK}")
     if tensor.data == NULL and tensor_size(&tensor) != 0:
         raise refusal(ERR_NULLPTR, f"{name}: is unbound; it has no data")
-    current_context(&context, MASK_HELPER)
+    current_context(&context, MASK_HELPER, NULL)
     status = check_bounds(&context, ARG_INDICES, &tensor) or check_alignment(&context, ARG_INDICES, &tensor)
     if status != SUCCESS:
         raise error_of(status)
@@ -1636,7 +1659,7 @@ def max_pool2d_geometry(input_shape, kernel_size, stride, padding, dilation, cei
             x.dims[i] = dims.values[i]
     read_pool(kernel_size, stride, padding, dilation, &kernel_values, &stride_values, &pad_values, &dilation_values)
     ceil = read_bool(ceil_mode, "ceil_mode")
-    current_context(&context, MASK_HELPER)
+    current_context(&context, MASK_HELPER, NULL)
     status = core_max_pool2d.max_pool2d_shapes(
         &context, &x if input_shape is not None else NULL, &kernel_values if kernel_size is not None else NULL,
         &stride_values, &pad_values if padding is not None else NULL,
@@ -1682,7 +1705,7 @@ def aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(gradOutput, outputSize, 
         read_ints(inputSize, "inputSize", &input_sizes)
     scale = read_double(scales, "scales")
     out_owner = read_tensor(out, "out", &grad_input) if out is not None else None
-    current_context(&context, TWO_PHASE)
+    current_context(&context, TWO_PHASE, NULL)
     status = core_upsample.upsample_nearest_exact1d_backward(
         &context, &grad_output if gradOutput is not None else NULL, &output_sizes if outputSize is not None else NULL,
         &input_sizes if inputSize is not None else NULL, scale, &grad_input if out is not None else NULL, &executor)
@@ -1714,6 +1737,7 @@ def upsample_nearest_exact1d_backward(grad_output, output_size, input_size, scal
     array([[[2., 1., 2.]]], dtype=float32)
     """
     cdef Context context
+    cdef Room room
     cdef Tensor grad, grad_input
     cdef IntArray output_sizes, input_sizes
     cdef Executor* executor = NULL
@@ -1737,13 +1761,13 @@ def upsample_nearest_exact1d_backward(grad_output, output_size, input_size, scal
         for i in range(3):
             grad_input.dims[i] = input_sizes.values[i] if input_sizes.size == 3 and input_sizes.values[i] > 0 else 1
         describe_fresh(&grad_input, "input_size")
-    current_context(&context, ONE_CALL)
+    current_context(&context, ONE_CALL, &room)
     status = core_upsample.upsample_nearest_exact1d_backward(
         &context, &grad if grad_output is not None else NULL, &output_sizes if output_size is not None else NULL,
         &input_sizes if input_size is not None else NULL, scale, &grad_input, &executor)
     if status != SUCCESS:
         raise error_of(status)
-    return finish_one_call(executor, 1, &grad_input, out, (grad_owner, out_owner))
+    return finish_one_call(executor, 1, &grad_input, out, out_owner, grad_owner, None, None)
 
 
 # --- Im2colBackward --------------------------------------------------------------------------------------------------
@@ -1786,7 +1810,7 @@ def aclnnIm2colBackwardGetWorkspaceSize(gradOutput, inputSize, kernelSize, dilat
     if stride is not None:
         read_ints(stride, "stride", &strides)
     out_owner = read_tensor(out, "out", &grad_input) if out is not None else None
-    current_context(&context, TWO_PHASE)
+    current_context(&context, TWO_PHASE, NULL)
     status = core_im2col.im2col_backward(
         &context, &grad_output if gradOutput is not None else NULL, &input_sizes if inputSize is not None else NULL,
         &kernel_size if kernelSize is not None else NULL, &dilations if dilation is not None else NULL,
@@ -1833,6 +1857,7 @@ def im2col_backward(grad_output, input_size, kernel_size, dilation=1, padding=0,
              [1., 1., 1., 1.]]]], dtype=float32)
     """
     cdef Context context
+    cdef Room room
     cdef Tensor grad, grad_input
     cdef IntArray input_sizes, kernel_values, dilation_values, pad_values, stride_values
     cdef Executor* executor = NULL
@@ -1862,7 +1887,7 @@ def im2col_backward(grad_output, input_size, kernel_size, dilation=1, padding=0,
             size = input_sizes.values[i if i < input_sizes.size else 0] if 1 <= input_sizes.size <= 2 else 1
             grad_input.dims[grad_input.rank - 2 + i] = size if size > 0 else 1
         describe_fresh(&grad_input, "input_size")
-    current_context(&context, ONE_CALL)
+    current_context(&context, ONE_CALL, &room)
     status = core_im2col.im2col_backward(
         &context, &grad if grad_output is not None else NULL, &input_sizes if input_size is not None else NULL,
         &kernel_values if kernel_size is not None else NULL, &dilation_values if dilation is not None else NULL,
@@ -1870,7 +1895,7 @@ def im2col_backward(grad_output, input_size, kernel_size, dilation=1, padding=0,
         &executor)
     if status != SUCCESS:
         raise error_of(status)
-    return finish_one_call(executor, 1, &grad_input, out, (grad_owner, out_owner))
+    return finish_one_call(executor, 1, &grad_input, out, out_owner, grad_owner, None, None)
 
 
 # --- ReplicationPad2dBackward ----------------------------------------------------------------------------------------
@@ -1906,7 +1931,7 @@ def aclnnReplicationPad2dBackwardGetWorkspaceSize(gradOutput, self, padding, gra
     if padding is not None:
         read_ints(padding, "padding", &pads)
     grad_input_owner = read_tensor(gradInput, "gradInput", &grad_input) if gradInput is not None else None
-    current_context(&context, TWO_PHASE)
+    current_context(&context, TWO_PHASE, NULL)
     status = core_replication_pad2d.replication_pad2d_backward(
         &context, &grad_output if gradOutput is not None else NULL, &shape if self is not None else NULL,
         &pads if padding is not None else NULL, &grad_input if gradInput is not None else NULL, &executor)
@@ -1940,6 +1965,7 @@ def replication_pad2d_backward(grad_output, self, padding, *, out=None):
             [3., 1.]]], dtype=float32)
     """
     cdef Context context
+    cdef Room room
     cdef Tensor grad, shape, grad_input
     cdef IntArray pads
     cdef Executor* executor = NULL
@@ -1956,10 +1982,10 @@ def replication_pad2d_backward(grad_output, self, padding, *, out=None):
         grad_input = shape
         grad_input.dtype = grad.dtype
         describe_fresh(&grad_input, "self")
-    current_context(&context, ONE_CALL)
+    current_context(&context, ONE_CALL, &room)
     status = core_replication_pad2d.replication_pad2d_backward(
         &context, &grad if grad_output is not None else NULL, &shape if self is not None else NULL,
         &pads if padding is not None else NULL, &grad_input, &executor)
     if status != SUCCESS:
         raise error_of(status)
-    return finish_one_call(executor, 2, &grad_input, out, (grad_owner, shape_owner, out_owner))
+    return finish_one_call(executor, 2, &grad_input, out, out_owner, grad_owner, shape_owner, None)

@@ -317,7 +317,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int rank = self.rank
     cdef int status
     cdef bint reduced
-    executor = new_executor(AVG_POOL2D_BACKWARD, sizeof(AvgPool2dPlan))
+    executor = new_executor(context, AVG_POOL2D_BACKWARD, sizeof(AvgPool2dPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
     add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)

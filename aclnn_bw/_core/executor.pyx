@@ -5,7 +5,8 @@ running: by one direct caller, or by any number of runs on one queue. Both are o
 many threads need no lock.
 """
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport least, most, round_up
 from aclnn_bw._core.checks cimport apart
@@ -54,18 +55,24 @@ cdef enum:
     LEAST_TEAM_LIMIT = 16       # a team is not larger than this or four times the cores: libgomp crashes on huge ones
 
 
-cdef Executor* new_executor(int op, int64_t plan_size) noexcept nogil:
-    """An empty executor with a zeroed plan behind it, or NULL without memory."""
+cdef Executor* new_executor(const Context* context, int op, int64_t plan_size) noexcept nogil:
+    """An executor without tensors, with a zeroed plan behind it: in the caller's room if there is enough, else in memory
+    of its own; NULL without memory."""
     cdef int64_t header = round_up(sizeof(Executor), ALIGNMENT)
-    cdef Executor* executor = <Executor*>calloc(1, <size_t>(header + plan_size))
+    cdef bint lent = header + plan_size <= context.room_size
+    cdef Executor* executor = <Executor*>(context.room if lent else malloc(<size_t>(header + plan_size)))
     if executor != NULL:
+        memset(executor, 0, sizeof(Executor) - sizeof(executor.tensor))
         executor.op = op
+        executor.lent = lent
         executor.plan = <char*>executor + header
+        memset(executor.plan, 0, <size_t>plan_size)
     return executor
 
 
 cdef void delete_executor(Executor* executor) noexcept nogil:
-    free(executor)
+    if executor != NULL and not executor.lent:
+        free(executor)
 
 
 cdef void add_tensor(Executor* executor, int argument, int role, const Tensor* tensor) noexcept nogil:
@@ -111,6 +118,7 @@ cdef void set_work(Executor* executor, const Context* context, RangeFn kernel, i
     executor.face = context.face
     executor.kernel = kernel
     executor.units = units
+    executor.bytes = bytes
     executor.threads = <int32_t>threads
     executor.ranges = threads if units > 0 else 0
     executor.scratch = round_up(scratch, ALIGNMENT)

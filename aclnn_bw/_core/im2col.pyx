@@ -255,7 +255,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t first_w = 0
     cdef int rank = out.rank
     cdef int status
-    executor = new_executor(IM2COL_BACKWARD, sizeof(Im2colPlan))
+    executor = new_executor(context, IM2COL_BACKWARD, sizeof(Im2colPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
     add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)

@@ -321,7 +321,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
     cdef int64_t scratch
     cdef int status
-    cdef Executor* executor = new_executor(MAX_POOL2D_WITH_MASK_BACKWARD, sizeof(MaxPool2dPlan))
+    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK_BACKWARD, sizeof(MaxPool2dPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
     add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
@@ -385,7 +385,7 @@ cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* 
     cdef int64_t real = 8 if self.dtype == DT_DOUBLE else 4
     cdef int64_t scratch
     cdef int status
-    cdef Executor* executor = new_executor(MAX_POOL2D_WITH_MASK, sizeof(MaxPool2dPlan))
+    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK, sizeof(MaxPool2dPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
     add_tensor(executor, ARG_SELF, ROLE_READ, self)

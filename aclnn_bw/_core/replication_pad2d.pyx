@@ -197,7 +197,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t planes
     cdef int rank = self.rank
     cdef int status
-    executor = new_executor(REPLICATION_PAD2D_BACKWARD, sizeof(ReplicationPad2dPlan))
+    executor = new_executor(context, REPLICATION_PAD2D_BACKWARD, sizeof(ReplicationPad2dPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
     add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)

@@ -123,25 +123,27 @@ cdef inline int64_t span_from(const Lattice* lattice, int64_t axis) noexcept nog
 
 cdef bint is_injective(const Tensor* tensor) noexcept nogil:
     """Whether no two indices of a bounded view can share an element: sorted, each |stride| exceeds the smaller span."""
-    cdef Tensor elements = tensor[0]
     cdef int64_t span = 1
-    cdef int64_t i, j, stride
-    cdef int64_t[MAX_RANK] order
     cdef int64_t count = 0
-    for i in range(tensor.rank):
+    cdef int64_t i, j, stride
+    cdef int64_t[MAX_RANK] strides
+    cdef int64_t[MAX_RANK] dims
+    # From the last axis on, for there row-major strides are sorted already.
+    for i in range(tensor.rank - 1, -1, -1):
         if tensor.dims[i] != 1:
-            elements.strides[i] = -tensor.strides[i] if tensor.strides[i] < 0 else tensor.strides[i]
+            stride = -tensor.strides[i] if tensor.strides[i] < 0 else tensor.strides[i]
             j = count
-            while j > 0 and elements.strides[order[j - 1]] > elements.strides[i]:
-                order[j] = order[j - 1]
+            while j > 0 and strides[j - 1] > stride:
+                strides[j] = strides[j - 1]
+                dims[j] = dims[j - 1]
                 j -= 1
-            order[j] = i
+            strides[j] = stride
+            dims[j] = tensor.dims[i]
             count += 1
     for j in range(count):
-        stride = elements.strides[order[j]]
-        if stride < span:
+        if strides[j] < span:
             return False
-        span += (tensor.dims[order[j]] - 1) * stride
+        span += (dims[j] - 1) * strides[j]
     return True
 
 

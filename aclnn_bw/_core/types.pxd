@@ -157,6 +157,8 @@ cdef struct Context:
     int32_t face
     int32_t threads     # asked for by the caller
     int32_t cores       # available to the process
+    void* room          # memory that outlives the executor, aligned as malloc's: phase 1 need not allocate; or NULL
+    int64_t room_size
 
 # Turns the smallest place that a range has returned into a refusal: (plan, face, data, place).
 ctypedef int (*ExplainFn)(const void* plan, int face, char** data, int64_t place) noexcept nogil
@@ -169,16 +171,18 @@ cdef struct Executor:
     int32_t repeatable
     int32_t spent               # atomic
     uint64_t claim              # atomic: queue << 32 | runs that are queued or running
-    int32_t[MAX_TENSORS] roles
-    int32_t[MAX_TENSORS] arguments
-    Tensor[MAX_TENSORS] tensor
     int64_t units               # independent pieces of work
+    int64_t bytes               # compulsory traffic of all units
     int64_t ranges              # what they are split into: one per thread
     int64_t scratch             # bytes of workspace for each range
     int64_t workspace_size
     RangeFn kernel
     ExplainFn explain           # NULL where no value can be bad
-    void* plan                  # lies behind this struct, in the same allocation
+    void* plan                  # lies behind this struct, in the same memory
+    bint lent                   # that memory is the caller's room
+    int32_t[MAX_TENSORS] roles
+    int32_t[MAX_TENSORS] arguments
+    Tensor[MAX_TENSORS] tensor  # last: new_executor zeroes what stands before it
 
 # One accepted run: the addresses that phase 2 works on, frozen, so that an executor may be re-pointed while runs are
 # queued.

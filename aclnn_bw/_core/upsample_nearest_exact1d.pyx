@@ -404,7 +404,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     find_ratio(&plan.map)
     period = plan_blocks(&plan, context.threads)
     count = 1 if period > 0 else (plan.blocks if plan.tables == WHOLE else 0)
-    executor = new_executor(UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
+    executor = new_executor(context, UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
                             <int64_t>sizeof(UpsampleNearestExact1dPlan) + count * plan.table_bytes)
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")

@@ -28,6 +28,8 @@ typedef struct {
 typedef struct {
     const void *kernels;
     int32_t product, mask_layout, face, threads, cores;
+    void *room;
+    int64_t room_size;
 } Context;
 
 int aclnn_bw_best_isa(void);
