@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+import aclnn_bw
+
 from .avg_pool2d import AvgPool2dBackward
+from .check import Reference
 from .im2col import Im2colBackward
 from .max_pool2d import MaxPool2dWithMask, MaxPool2dWithMaskBackward
-from .problem import DTYPES, REAL, Case, Form, Operator
+from .problem import DTYPES, REAL, Case, Form, Operator, Problem
 from .replication_pad2d import ReplicationPad2dBackward
 from .upsample_nearest_exact1d import UpsampleNearestExact1dBackward
 
@@ -82,3 +89,28 @@ CASES: tuple[Case, ...] = (
     _pad(64, 3, 32, 32, padding=4),
     _pad(1, 2, 4, 4, padding=1, dtypes=_TINY),
 )
+
+
+def rules(case: Case) -> AbstractContextManager[Any]:
+    """Give the only rules under which every dtype goes through the two phases, with the mask layout of the case."""
+    return aclnn_bw.soc("Host", mask_layout=case.attributes.get("mask_layout", "bitmask"))
+
+
+def bytes_moved(case: Case, dtype: str) -> int:
+    """Tell what a case must read and write; only one image of it is made."""
+    batch, *image = case.shape
+    one = replace(case, shape=(1, *image))
+    return batch * OPERATORS[case.operator].problem(one, DTYPES[dtype], np.random.default_rng(0)).nbytes
+
+
+def posed(case: Case, dtype: str, *, images: int | None = None, seed: int = 0) -> tuple[Problem, tuple[Reference, ...]]:
+    """Draw the data of a case; the problem, and what the formula gives.
+
+    With ``images``, a larger batch holds so many images over and over, and the references are of these alone: a batch
+    of 1 GiB would take minutes and several times its memory.
+    """
+    operator, (batch, *image) = OPERATORS[case.operator], case.shape
+    drawn = batch if images is None or batch % images else min(batch, images)
+    problem = operator.problem(replace(case, shape=(drawn, *image)), DTYPES[dtype], np.random.default_rng(seed))
+    references = operator.references(problem)
+    return operator.repeated(problem, batch) if drawn < batch else problem, references

@@ -59,16 +59,32 @@ class MaxPool2dWithMaskBackward(_MaxPooling, Gradient):
 
     def problem(self, case: Case, dtype: np.dtype[Any], rng: np.random.Generator) -> Problem:
         a = self.attributes(case)
-        _, indices = self.maxima(normal(rng, case.shape, np.dtype(np.float32)), case)
+        image = normal(rng, case.shape, np.dtype(np.float32))
+        _, indices = self.maxima(image, case)
         inputs = {
             "grad_output": normal(rng, indices.shape, dtype),
             "x": np.zeros(case.shape, dtype),
             "mask": aclnn_bw.indices_to_mask(indices, case.shape, *a.values(), **self.keywords(case)),
             "indices": indices,
+            "image": image,  # for peers whose backward needs what their own forward made of it
         }
         # Of the mask, its words: gradInput is as large as x, which is not read.
         nbytes = inputs["grad_output"].nbytes + self._words(case, indices) + inputs["x"].nbytes
         return Problem(case, dtype, inputs, nbytes)
+
+    def _repeated(self, name: str, array: Array, case: Case) -> Array:
+        if name == "image":
+            return array  # of the first images: few need it, and they can repeat it
+        if name != "mask":
+            return super()._repeated(name, array, case)
+        a = self.attributes(case)
+        mask = np.zeros(aclnn_bw.mask_shape(case.shape, *a.values()), np.int8)
+        # Both layouts are dense from the container's first byte on, and end before the container does.
+        n, c, windows = len(array), case.shape[1], count(case.shape[2], a) * count(case.shape[3], a)
+        image = c * windows * 4 if self.keywords(case) else -(-c // _LANES) * array.shape[2] * array.shape[3]
+        filled = mask.reshape(-1)[: case.shape[0] * image]
+        filled[:] = np.resize(array.reshape(-1)[: n * image], filled.shape)
+        return mask
 
     def _words(self, case: Case, indices: Array) -> int:
         """The bytes of the mask that say something."""
@@ -116,8 +132,8 @@ class MaxPool2dWithMask(_MaxPooling):
     def phase_1(self, problem: Problem, outs: tuple[Array, ...]) -> list[Any]:
         return [problem.inputs["x"], *self.pairs(problem.case), *outs]
 
-    def ours(self, problem: Problem) -> Contestant:
-        case, outs = problem.case, self.outs(problem)
+    def ours(self, problem: Problem, outs: tuple[Array, ...] | None = None) -> Contestant:
+        case, outs = problem.case, outs or self.outs(problem)
         names = {**problem.inputs, self.call: getattr(aclnn_bw, self.call)}
         fresh = Statement(f"{self.source(case)})", names) if case.form is Form.CALL else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -13,7 +13,7 @@ import numpy as np
 
 import aclnn_bw
 
-from .check import Array, Reference
+from .check import Array, Reference, WrongResult, check
 from .timing import Statement
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -76,14 +76,15 @@ class Problem:
 
 @dataclass(frozen=True)
 class Contestant:
-    """One implementation of a problem: writing into memory it was given and, if it can, into fresh memory."""
+    """One implementation of a problem: writing into memory it was given, into fresh memory, or each in turn."""
 
     name: str
-    into: Statement
+    into: Statement | None
     outs: tuple[Array, ...]  # where ``into`` writes
     fresh: Statement | None
     # What is compared with the references: made of ``outs``, or of what ``fresh`` gave.
     results: Callable[[tuple[Any, ...]], tuple[Array, ...]] = lambda outs: outs
+    note: str = ""  # what a reader of its times must know
 
 
 class Operator(ABC):
@@ -118,9 +119,18 @@ class Operator(ABC):
         """Make memory for the results."""
         return (np.empty(problem.case.shape, problem.dtype),)
 
-    def ours(self, problem: Problem) -> Contestant:
-        """Give our statements in the case's form."""
-        outs = self.outs(problem)
+    def repeated(self, problem: Problem, batch: int) -> Problem:
+        """Give the problem of a larger batch, a multiple of this one, that holds these images over and over."""
+        case = replace(problem.case, shape=(batch, *problem.case.shape[1:]))
+        inputs = {name: self._repeated(name, array, case) for name, array in problem.inputs.items()}
+        return Problem(case, problem.dtype, inputs, problem.nbytes * batch // problem.case.shape[0])
+
+    def _repeated(self, name: str, array: Array, case: Case) -> Array:
+        return np.resize(array, (case.shape[0], *array.shape[1:]))
+
+    def ours(self, problem: Problem, outs: tuple[Array, ...] | None = None) -> Contestant:
+        """Give our statements in the case's form; they write into ``outs``, or into memory made here."""
+        outs = outs or self.outs(problem)
         if problem.case.form is not Form.CALL:
             return Contestant("ours", self._two_phase(problem, outs), outs, None)
         call = self.source(problem.case)
@@ -169,6 +179,10 @@ class Gradient(Operator):
         magnitude = np.abs(self.formula(size, problem))
         return (Reference(self.formula(wide, problem), magnitude, self.terms(problem)),)
 
+    def _repeated(self, name: str, array: Array, case: Case) -> Array:
+        # Zeros that nobody reads take no memory until they are written.
+        return np.zeros(case.shape, array.dtype) if name == "x" else super()._repeated(name, array, case)
+
     @abstractmethod
     def formula(self, grad_output: Array, problem: Problem) -> Array:
         """Compute the gradient, in grad_output's own dtype."""
@@ -200,3 +214,40 @@ def _handle(argument: Any) -> Any:
     formats = {3: aclnn_bw.ACL_FORMAT_NCL, 4: aclnn_bw.ACL_FORMAT_NCHW}
     shape = argument.shape
     return aclnn_bw.aclCreateTensor(shape, dtype, None, 0, formats[len(shape)], shape, argument)
+
+
+def sums_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Tell the type in which we sum; a peer may sum in the elements' own."""
+    return DTYPES["float32"] if dtype.itemsize < 4 else dtype
+
+
+def check_contestant(
+    contestant: Contestant, problem: Problem, references: tuple[Reference, ...], *, accumulated_in: np.dtype[Any]
+) -> None:
+    """Run its statements, and raise WrongResult unless every image of every result is right.
+
+    The references may be of the first images alone if the others repeat them.
+    """
+    who = f"{contestant.name}, {problem.name}"
+    runs: list[tuple[tuple[Any, ...], str]] = []
+    if contestant.into:
+        for out in contestant.outs:
+            out.fill(-1 if out.dtype.kind == "i" else np.nan)
+        contestant.into.run()
+        runs.append((contestant.outs, who))
+    if contestant.fresh:
+        returned = contestant.fresh.run()
+        runs.append((returned if isinstance(returned, tuple) else (returned,), f"{who}, fresh output"))
+    for outs, name in runs:
+        for result, reference in zip(contestant.results(outs), references, strict=True):
+            drawn, *shape = reference.exact.shape
+            if result.shape != (problem.case.shape[0], *shape):
+                raise WrongResult(f"{name} gave {result.shape}: must be {(problem.case.shape[0], *shape)}")
+            first = result[:drawn]
+            check(first, reference, problem.dtype, accumulated_in=accumulated_in, who=name)
+            for begin in range(drawn, len(result), drawn):
+                images = result[begin : begin + drawn]
+                # Equal images mostly have equal bits, which is quicker to see.
+                if not np.array_equal(images, first):
+                    where = f"{name}, from image {begin} on"
+                    check(images, reference, problem.dtype, accumulated_in=accumulated_in, who=where)

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import ml_dtypes
-import numpy as np
+from .cases import OPERATORS, posed, rules
+from .check import Reference, WrongResult
+from .machine import summary
+from .peers import Peer, in_one_line
+from .problem import Case, Contestant, Form, Problem, check_contestant, sums_in
+from .timing import MIN_ROUNDS, Spread, Statement, measure, plain_copy, ratio
 
-import aclnn_bw
-
-from .cases import OPERATORS
-from .check import Reference, check
-from .peers import Peer
-from .problem import DTYPES, Case, Contestant, Form, Problem
-from .timing import Spread, Statement, measure, plain_copy, ratio
-
-_BUSY = "THE MACHINE IS BUSY with other work: threads wait for cores, and these figures mean little.\n"
+# Below, the cost of a call is in the figure as well, and says more about the call than about the bytes.
+COPIES_FROM = 256 << 10
+# The threads of whoever ran before spin for some milliseconds and take a core from the next one's, if they are others.
+_SETTLE = 5e-3
 
 
 @dataclass(frozen=True)
 class Times:
     """Nanoseconds a run."""
 
-    into: Spread
+    into: Spread | None
     fresh: Spread | None
 
 
@@ -35,8 +32,9 @@ class Comparison:
     """A peer's times and, round by round, how many times longer than ours they are."""
 
     times: Times
-    into_ratio: Spread
+    into_ratio: Spread | None
     fresh_ratio: Spread | None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,39 +51,65 @@ class Row:
     copy: Spread | None  # the plain copy of as many bytes; None where calls, not bytes, are measured
     copies: Spread | None  # our time / the copy's
     peers: Mapping[str, Comparison] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)  # peers that were wrong or failed, and how
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, figures: Mapping[str, Any]) -> Row:
+        """Read what ``as_json`` gave; TypeError or KeyError if it is something else."""
+        peers = {
+            name: Comparison(
+                _times_in(peer["times"]), _spread_in(peer["into_ratio"]), _spread_in(peer["fresh_ratio"]), peer["note"]
+            )
+            for name, peer in figures["peers"].items()
+        }
+        spreads = {key: _spread_in(figures[key]) for key in ("copy", "copies")}
+        return cls(**{**figures, "ours": _times_in(figures["ours"]), **spreads, "peers": peers})
 
-def run(case: Case, dtype: str, peers: list[Peer], *, budget: float, seed: int = 0) -> Row:
-    """Check and then time one case; WrongResult if anybody's result is wrong."""
-    layout = case.attributes.get("mask_layout", "bitmask")
-    with aclnn_bw.soc("Host", mask_layout=layout):  # the only rules under which every dtype goes through the two phases
-        return _run(case, dtype, peers, budget, np.random.default_rng(seed))
+
+def _times_in(figures: Mapping[str, Any]) -> Times:
+    return Times(_spread_in(figures["into"]), _spread_in(figures["fresh"]))
 
 
-def _run(case: Case, dtype: str, peers: list[Peer], budget: float, rng: np.random.Generator) -> Row:
-    operator = OPERATORS[case.operator]
-    problem = operator.problem(case, DTYPES[dtype], rng)
-    ours = operator.ours(problem)
-    rivals = [contestant for peer in peers if (contestant := peer.contestant(problem)) is not None]
-    references = operator.references(problem)
-    # We sum 16-bit types in float32; a peer may sum in the type itself.
-    _check(ours, problem, references, DTYPES["float32"] if problem.dtype.itemsize < 4 else problem.dtype)
-    for rival in rivals:
-        _check(rival, problem, references, problem.dtype)
-    del references
+def _spread_in(figures: Mapping[str, float] | None) -> Spread | None:
+    return Spread(**figures) if figures else None
 
-    statements: dict[str, Statement] = {}
-    for contestant in (ours, *rivals):
-        statements[f"{contestant.name} into"] = contestant.into
-        if contestant.fresh:
-            statements[f"{contestant.name} fresh"] = contestant.fresh
-    measures_bytes = case.form is Form.CALL and problem.nbytes >= 1 << 20
-    if measures_bytes:
-        statements["copy"] = plain_copy(problem.nbytes)
-    samples = measure(statements, budget=budget, nbytes=problem.nbytes)
+
+def run(
+    case: Case,
+    dtype: str,
+    peers: list[Peer],
+    *,
+    budget: float,
+    images: int | None = None,
+    copies_from: int = COPIES_FROM,
+    min_rounds: int = MIN_ROUNDS,
+) -> Row:
+    """Check and then time one case; WrongResult if our result is wrong. A peer whose result is wrong is left out.
+
+    ``images``: see ``posed``. The yardstick is measured too where the case moves at least ``copies_from`` bytes.
+    """
+    with rules(case):
+        problem, references = posed(case, dtype, images=images)
+        ours = OPERATORS[case.operator].ours(problem)
+        check_contestant(ours, problem, references, accumulated_in=sums_in(problem.dtype))
+        rivals, left_out = _rivals(peers, problem, references)
+        del references
+
+        statements: dict[str, Statement] = {}
+        for contestant in (ours, *rivals):
+            if contestant.into:
+                statements[f"{contestant.name} into"] = contestant.into
+            if contestant.fresh:
+                statements[f"{contestant.name} fresh"] = contestant.fresh
+        measures_bytes = case.form is Form.CALL and problem.nbytes >= copies_from
+        if measures_bytes:
+            statements["copy"] = plain_copy(problem.nbytes)
+        settle = _SETTLE if rivals else 0.0
+        samples = measure(statements, budget=budget, nbytes=problem.nbytes, min_rounds=min_rounds, settle=settle)
+    assert ours.into
     return Row(
         operator=case.operator,
         case=case.title,
@@ -94,85 +118,55 @@ def _run(case: Case, dtype: str, peers: list[Peer], budget: float, rng: np.rando
         rounds=len(samples["ours into"]),
         statement=ours.into.code,
         ours=_times(ours, samples),
-        copy=Spread.of(samples["copy"]) if measures_bytes else None,
-        copies=ratio(samples["ours into"], samples["copy"]) if measures_bytes else None,
+        copy=_spread(samples.get("copy")),
+        copies=_ratio(samples["ours into"], samples.get("copy")),
         peers={rival.name: _compare(rival, samples) for rival in rivals},
+        left_out=left_out,
     )
 
 
-def _check(
-    contestant: Contestant, problem: Problem, references: tuple[Reference, ...], accumulated_in: np.dtype[Any]
-) -> None:
-    who = f"{contestant.name}, {problem.name}"
-    for out in contestant.outs:
-        out.fill(-1 if out.dtype.kind == "i" else np.nan)
-    contestant.into.run()
-    runs = [(contestant.outs, who)]
-    if contestant.fresh:
-        returned = contestant.fresh.run()
-        runs.append((returned if isinstance(returned, tuple) else (returned,), f"{who}, fresh output"))
-    for outs, name in runs:
-        for result, reference in zip(contestant.results(outs), references, strict=True):
-            check(result, reference, problem.dtype, accumulated_in=accumulated_in, who=name)
+def _rivals(
+    peers: list[Peer], problem: Problem, references: tuple[Reference, ...]
+) -> tuple[list[Contestant], dict[str, str]]:
+    """Give the contestants of the peers that offer the problem and are right, and say why others are left out."""
+    rivals: list[Contestant] = []
+    left_out: dict[str, str] = {}
+    for peer in peers:
+        try:
+            rival = peer.contestant(problem)
+            if rival:
+                check_contestant(rival, problem, references, accumulated_in=problem.dtype)
+                rivals.append(rival)
+        except WrongResult as error:
+            left_out[peer.name] = f"WRONG RESULT, not timed: {error}"
+        except Exception as error:  # whatever a framework raises on its own account must not end the table
+            left_out[peer.name] = f"failed, not timed: {in_one_line(error)}"
+    return rivals, left_out
+
+
+def _spread(samples: list[float] | None) -> Spread | None:
+    return Spread.of(samples) if samples else None
+
+
+def _ratio(numerator: list[float] | None, denominator: list[float] | None) -> Spread | None:
+    return ratio(numerator, denominator) if numerator and denominator else None
 
 
 def _times(contestant: Contestant, samples: Mapping[str, list[float]]) -> Times:
-    fresh = samples.get(f"{contestant.name} fresh")
-    return Times(Spread.of(samples[f"{contestant.name} into"]), Spread.of(fresh) if fresh else None)
+    return Times(*(_spread(samples.get(f"{contestant.name} {kind}")) for kind in ("into", "fresh")))
 
 
 def _compare(rival: Contestant, samples: Mapping[str, list[float]]) -> Comparison:
-    ours_fresh, fresh = samples.get("ours fresh"), samples.get(f"{rival.name} fresh")
-    return Comparison(
-        times=_times(rival, samples),
-        into_ratio=ratio(samples[f"{rival.name} into"], samples["ours into"]),
-        fresh_ratio=ratio(fresh, ours_fresh) if fresh and ours_fresh else None,
+    into, fresh = (
+        _ratio(samples.get(f"{rival.name} {kind}"), samples.get(f"ours {kind}")) for kind in ("into", "fresh")
     )
-
-
-def environment(peers: list[Peer], threads: int) -> dict[str, Any]:
-    """What the figures depend on besides the code."""
-    config = aclnn_bw.show_config(mode="dict")
-    return {
-        "aclnn_bw": config["version"],
-        "isa": config["isa"],
-        "openmp": config["openmp"],
-        "compiler": config["compiler"],
-        "threads": threads,
-        "cpu": _cpu_model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "ml_dtypes": ml_dtypes.__version__,
-        "peers": {peer.name: peer.version for peer in peers},
-    }
-
-
-def _cpu_model() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
-            for line in cpuinfo:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass  # not Linux
-    return platform.processor() or platform.machine()
+    return Comparison(_times(rival, samples), into, fresh, rival.note)
 
 
 def header(env: Mapping[str, Any]) -> str:
     """The lines above the table."""
-    peers = ", ".join(f"{name} {version}" for name, version in env["peers"].items()) or "no peer installed"
-    load = "" if env["load"] is None else f", load average {env['load']:.2f} at the start"
-    busy = env["load"] is not None and env["load"] > env["cores"] / 2
     return (
-        f"aclnn_bw {env['aclnn_bw']}, instruction set {env['isa']}, {'OpenMP' if env['openmp'] else 'serial build'}, "
-        f"compiled by {env['compiler']}\n"
-        f"{env['threads']} thread{'s' * (env['threads'] != 1)} for everybody on {env['cpu']}, "
-        f"{env['cores']} cores available{load}\n"
-        f"Python {env['python']}, NumPy {env['numpy']}, {peers}; {env['system']}\n"
-        f"{_BUSY if busy else ''}\n"
+        f"{summary(env)}\n"
         "out=    into memory the caller gave; new: into fresh memory, allocation included; medians over the rounds\n"
         "ratio   the peer's time / ours, median over the rounds (first to third quartile)\n"
         "copies  our out= time in plain single-thread copies of the same bytes; of copy: the copy's time / ours\n"
@@ -183,7 +177,7 @@ class Table:
     """Aligned lines, printed one by one as the rows come."""
 
     _COLUMNS = (
-        ("dtype", 8), ("ours out=", 9), ("new", 8), ("peer", 6), ("out=", 8), ("new", 8),
+        ("dtype", 8), ("ours out=", 9), ("new", 8), ("peer", 15), ("out=", 8), ("new", 8),
         ("ratio out=", 18), ("ratio new", 18), ("copies", 6), ("of copy", 7),
     )  # fmt: skip
 
@@ -197,24 +191,22 @@ class Table:
 
     def lines(self, row: Row) -> list[str]:
         """One line a peer, the case's own figures in the first."""
-        own = [row.dtype, _duration(row.ours.into), _duration(row.ours.fresh)]
+        own = [row.dtype, duration(row.ours.into), duration(row.ours.fresh)]
         if row.copies and row.copy:
             tail = [f"{row.copies.median:.2f}", f"{100 / row.copies.median:.0f} %"]
         else:
             tail = ["-", "-"]
-        if not row.peers:
-            return [self._line(row.case, [*own, "-", "-", "-", "-", "-", *tail])]
-        lines: list[str] = []
+        lines: list[str] = [] if row.peers else [self._line(row.case, [*own, "-", "-", "-", "-", "-", *tail])]
         for name, peer in row.peers.items():
             middle = [
-                name, _duration(peer.times.into), _duration(peer.times.fresh),
-                _ratio(peer.into_ratio), _ratio(peer.fresh_ratio),
+                f"{name} {peer.note}".rstrip(), duration(peer.times.into), duration(peer.times.fresh),
+                quotient(peer.into_ratio), quotient(peer.fresh_ratio),
             ]  # fmt: skip
             if lines:
                 lines.append(self._line("", ["", "", "", *middle]))
             else:
                 lines.append(self._line(row.case, [*own, *middle, *tail]))
-        return lines
+        return lines + [self.note("", f"{row.dtype}: {name}: {why}") for name, why in row.left_out.items()]
 
     def note(self, title: str, text: str) -> str:
         """A line that has no figures."""
@@ -227,7 +219,8 @@ class Table:
         return text.rstrip()
 
 
-def _duration(spread: Spread | None) -> str:
+def duration(spread: Spread | None) -> str:
+    """Write the median of a time."""
     if spread is None:
         return "-"
     value = spread.median
@@ -237,7 +230,8 @@ def _duration(spread: Spread | None) -> str:
     return f"{value / size:.{2 if value < 10 * size else 1}f} {unit}"
 
 
-def _ratio(spread: Spread | None) -> str:
+def quotient(spread: Spread | None) -> str:
+    """Write the median and the quartiles of a ratio."""
     if spread is None:
         return "-"
     digits = 2 if spread.median < 10 else 1 if spread.median < 100 else 0

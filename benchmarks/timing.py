@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 # One sample is at least this long: far above the clock's resolution and a stray interrupt.
 BATCH_SECONDS = 1e-3
+# Taken however long they take.
+MIN_ROUNDS = 5
 # Arrays that fit a cache are touched once, untimed, before each sample: the contestant before has evicted them.
 CACHE_BYTES = 64 << 20
 
@@ -62,12 +64,18 @@ def plain_copy(nbytes: int) -> Statement:
 
 
 def measure(
-    statements: Mapping[str, Statement], *, budget: float, nbytes: int, min_rounds: int = 5
+    statements: Mapping[str, Statement],
+    *,
+    budget: float,
+    nbytes: int,
+    min_rounds: int = MIN_ROUNDS,
+    settle: float = 0.0,
 ) -> dict[str, list[float]]:
     """Nanoseconds per run of each statement, one sample per round.
 
     Every round times every statement; the order turns round each time, so that none of them always follows the same
-    neighbour. Rounds are taken until ``budget`` seconds are over, at least ``min_rounds`` of them.
+    neighbour. Rounds are taken until ``budget`` seconds are over, at least ``min_rounds`` of them. Before each sample
+    the statement runs untimed for ``settle`` seconds.
     """
     timers = {
         name: timeit.Timer(statement.code, timer=time.perf_counter, globals=dict(statement.names))
@@ -81,12 +89,20 @@ def measure(
     rounds = 0
     while rounds < min_rounds or time.perf_counter() < deadline:
         for name in order:
-            if warm:
-                timers[name].timeit(1)
+            if warm or settle:
+                _warm_up(timers[name], settle)
             samples[name].append(timers[name].timeit(repeats[name]) / repeats[name] * 1e9)
         order.reverse()
         rounds += 1
     return samples
+
+
+def _warm_up(timer: timeit.Timer, seconds: float) -> None:
+    """Run once, and again until so much time is over."""
+    deadline = time.perf_counter() + seconds
+    timer.timeit(1)
+    while time.perf_counter() < deadline:
+        timer.timeit(1)
 
 
 def _repeats(timer: timeit.Timer) -> int:

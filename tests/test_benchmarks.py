@@ -15,9 +15,9 @@ import reference
 
 import aclnn_bw
 from benchmarks import __main__ as program
-from benchmarks import cases, peers, report, timing, windows
+from benchmarks import cases, machine, peers, report, timing, windows
 from benchmarks.check import Reference, WrongResult, check
-from benchmarks.problem import DTYPES, REAL, Case, Contestant, Form
+from benchmarks.problem import DTYPES, REAL, Case, Contestant, Form, check_contestant
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = "1x16x4x4 k4"
@@ -114,6 +114,20 @@ def test_a_quick_run_prints_a_table_and_writes_the_figures(tmp_path):
     assert f"[1/{len(selected)}] avg_pool2d_backward {TINY} float32" in done.stderr
 
 
+def test_a_run_that_is_stopped_leaves_its_figures(monkeypatch, tmp_path):
+    right, file = report.run, tmp_path / "figures.json"
+
+    def stopped_at_phase_2(case, *arguments, **options):
+        if case.form is Form.PHASE_2:
+            raise KeyboardInterrupt
+        return right(case, *arguments, **options)
+
+    monkeypatch.setattr(report, "run", stopped_at_phase_2)
+    with pytest.raises(KeyboardInterrupt):
+        program.main(["--seconds", "0.001", "--no-peers", "--case", TINY, "--json", str(file)])
+    assert len(json.loads(file.read_text())["rows"]) == len(Form) - 1
+
+
 def test_no_progress_line_without_a_terminal(capsys):
     assert program.main(["--seconds", "0.01", "--no-peers", "--case", f"{TINY}, phase 2"]) == 0
     assert capsys.readouterr().err == ""
@@ -135,6 +149,18 @@ def test_bad_arguments(capsys, arguments, part):
         program.main(arguments)
     assert end.value.code == 2
     assert part in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="needs /dev/fd")
+def test_figures_are_not_written_into_a_pipe(capsys):
+    reader, writer = os.pipe()
+    try:
+        with pytest.raises(SystemExit):
+            program.main(["--case", TINY, "--json", f"/dev/fd/{writer}"])
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert "must be a file" in capsys.readouterr().err.splitlines()[-1]
 
 
 # ---- a wrong result is not timed ------------------------------------------------------------------------------------
@@ -195,7 +221,7 @@ def test_a_wrong_mask_is_caught(monkeypatch):
     problem = small(operator="max_pool2d_with_mask")
     contestant = cases.OPERATORS["max_pool2d_with_mask"].ours(problem)
     references = cases.OPERATORS["max_pool2d_with_mask"].references(problem)
-    report._check(contestant, problem, references, problem.dtype)
+    check_contestant(contestant, problem, references, accumulated_in=problem.dtype)
 
     def without_the_last_bit(workspace, size, executor):
         right(workspace, size, executor)
@@ -204,7 +230,7 @@ def test_a_wrong_mask_is_caught(monkeypatch):
 
     contestant.into.names["aclnnMaxPool2dWithMask"] = without_the_last_bit
     with pytest.raises(WrongResult, match=r"= -1\.0, must be"):
-        report._check(contestant, problem, references, problem.dtype)
+        check_contestant(contestant, problem, references, accumulated_in=problem.dtype)
 
 
 class WrongPeer:
@@ -212,7 +238,7 @@ class WrongPeer:
 
     name, version = "wrong", "1"
 
-    def set_threads(self, count):
+    def __init__(self, threads=1):
         """Nothing to set."""
 
     def contestant(self, problem):
@@ -223,9 +249,10 @@ class WrongPeer:
 @pytest.mark.parametrize("operator", GRADIENTS)
 def test_wrong_results_of_a_peer_are_caught(operator):
     case = small(operator=operator).case
-    with pytest.raises(WrongResult) as error:
-        report.run(case, "float32", [WrongPeer()], budget=0.001)
-    assert str(error.value).startswith(f"wrong, {operator} {case.title} float32: element")
+    row = report.run(case, "float32", [WrongPeer()], budget=0.001)
+    assert row.peers == {}
+    expected = f"WRONG RESULT, not timed: wrong, {operator} {case.title} float32: element"
+    assert row.left_out["wrong"].startswith(expected)
 
 
 def test_titles():
@@ -437,6 +464,15 @@ def test_the_bytes_of_a_problem_are_those_it_must_read_and_write():
 # ---- timing ---------------------------------------------------------------------------------------------------------
 
 
+def test_the_yardstick_is_measured_where_bytes_count():
+    larger = small(shape=(2, 16, 64, 64)).case  # 512 KiB of gradInput
+    assert report.run(larger, "float32", [], budget=0.001).copies.median > 0
+    assert report.run(small().case, "float32", [], budget=0.001).copies is None
+    assert report.run(small().case, "float32", [], budget=0.001, copies_from=0).copies.median > 0
+    # A figure of the two-phase forms is about the calls.
+    assert report.run(replace(larger, form=Form.PHASE_2), "float32", [], budget=0.001).copies is None
+
+
 def test_statements_take_turns_and_the_order_turns_round():
     log = []
     statements = {
@@ -481,12 +517,12 @@ def test_the_yardstick_moves_the_bytes():
 def test_units():
     spread = [timing.Spread(0, value, 0) for value in (0.4, 999.4, 1234, 123456, 1234567, 123456789, 5e9)]
     shown = ["0 ns", "999 ns", "1.23 us", "123.5 us", "1.23 ms", "123.5 ms", "5000.0 ms"]
-    assert [report._duration(value) for value in spread] == shown
+    assert [report.duration(value) for value in spread] == shown
 
 
 @pytest.mark.parametrize(("load", "busy"), [(None, False), (0.1, False), (1.1, True)])
 def test_the_header_tells_what_the_figures_depend_on(load, busy):
-    environment = {**report.environment([WrongPeer()], 2), "load": load, "cores": 2, "cpu": "Some CPU 9000"}
+    environment = {**machine.environment([WrongPeer()], 2), "load": load, "cores": 2, "cpu": "Some CPU 9000"}
     text = report.header(environment)
     for part in aclnn_bw.__version__, np.__version__, "Some CPU 9000", "2 threads", "wrong 1", environment["isa"]:
         assert part in text
@@ -521,45 +557,27 @@ def torch_on_one_thread():
 @pytest.mark.torch
 @pytest.mark.parametrize(("operator", "dtype"), EVERY_DTYPE)
 def test_torch_is_right_and_compared(operator, dtype, torch_on_one_thread):
-    row = report.run(small(dtype, operator=operator).case, dtype, [peers.Torch()], budget=0.001)
+    row = report.run(small(dtype, operator=operator).case, dtype, [peers.KNOWN["torch"](1)], budget=0.001)
     comparison = row.peers["torch"]
     assert comparison.into_ratio.median > 0
     assert comparison.fresh_ratio.median > 0
 
 
 @pytest.mark.torch
-def test_torch_must_write_into_the_memory_it_is_given():
-    pytest.importorskip("torch")
-
+def test_torch_must_write_into_the_memory_it_is_given(torch_on_one_thread):
     class Copies:
         """Operators that put a copy of x into no memory of ours."""
 
         default = out = staticmethod(lambda x, out=None: x.clone())
 
-    torch = peers.Torch()
-    torch._torch = SimpleNamespace(
-        from_numpy=torch._torch.from_numpy, ops=SimpleNamespace(aten=SimpleNamespace(copies=Copies))
+    torch = peers.KNOWN["torch"](1)
+    torch.torch = SimpleNamespace(
+        from_numpy=torch.torch.from_numpy, ops=SimpleNamespace(aten=SimpleNamespace(copies=Copies))
     )
     with pytest.raises(RuntimeError, match="memory it was given"):
-        torch._contestant(small(), "copies", "x", "out")
+        torch._overloads(small(), "copies", "x", "out")
 
 
 @pytest.mark.torch
-def test_a_dtype_that_torch_lacks_is_left_out():
-    pytest.importorskip("torch")
-    assert peers.Torch().contestant(small("complex64", operator="upsample_nearest_exact1d_backward")) is None
-
-
-@pytest.mark.torch
-def test_torch_is_told_its_threads(torch_on_one_thread):
-    peers.Torch().set_threads(2)
-    assert torch_on_one_thread.get_num_threads() == 2
-
-
-def test_peers_that_are_not_installed_are_left_out(monkeypatch):
-    class Missing(WrongPeer):
-        def __init__(self):
-            raise ImportError("not here")
-
-    monkeypatch.setattr(peers, "KNOWN", (Missing, WrongPeer))
-    assert [type(peer) for peer in peers.installed()] == [WrongPeer]
+def test_a_dtype_that_torch_lacks_is_left_out(torch_on_one_thread):
+    assert peers.KNOWN["torch"](1).contestant(small("complex64", operator="upsample_nearest_exact1d_backward")) is None

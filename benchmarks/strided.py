@@ -1,0 +1,98 @@
+"""``python -m benchmarks.strided``: what the layout of the input costs, all else being equal."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import command, variations
+from .cases import OPERATORS
+from .check import Array
+from .problem import DTYPES, REAL, Case, Contestant, Problem
+
+# Batches of float32: some MiB, which the last-level cache of a server holds several times, and more than 64 MiB.
+_BATCHES = (2, 20)
+# Those of other dtypes are chosen so that the bytes are the same.
+_IMAGES: tuple[tuple[str, tuple[int, ...], Mapping[str, Any]], ...] = (
+    ("max_pool2d_with_mask_backward", (64, 112, 112), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    (
+        "max_pool2d_with_mask_backward", (64, 112, 112),
+        {"kernel_size": 3, "stride": 2, "padding": 1, "mask_layout": "argmax"},
+    ),
+    ("max_pool2d_with_mask", (64, 112, 112), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    ("upsample_nearest_exact1d_backward", (96, 4096), {"output_size": 8192}),
+    ("avg_pool2d_backward", (64, 112, 112), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    ("im2col_backward", (32, 56, 56), {"kernel_size": 3, "stride": 1, "padding": 1}),
+    ("replication_pad2d_backward", (32, 128, 128), {"padding": 1}),
+)  # fmt: skip
+_USUAL = ("float32", "float16")
+_LEGEND = """\
+contiguous     row-major, no gaps
+padded rows    inner stride 1: each row (im2col: the axis L) is one element from each end of a longer one
+channels last  stride 1 along axis 1, as if the last axes had been moved there: NHWC memory behind an NCHW view
+ratio          the time / that of contiguous, median over the rounds (first to third quartile)
+The output is contiguous, the values are the same, and so are the results, bit for bit."""
+
+
+def padded_rows(array: Array) -> Array:
+    """Give the same values with two elements of something else between the rows."""
+    *outer, length = array.shape
+    memory = np.full((*outer, length + 2), np.nan, array.dtype)
+    view = memory[..., 1:-1]
+    view[...] = array
+    return view
+
+
+def channels_last(array: Array) -> Array:
+    """Give the same values with axis 1 innermost in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "contiguous": lambda array: array,
+    "padded rows": padded_rows,
+    "channels last": channels_last,
+}
+
+
+def cases(dtype: str) -> list[Case]:
+    """Give each operator's case within the cache and beyond it."""
+    return [
+        Case(operator, (batch * 4 // DTYPES[dtype].itemsize, *image), attributes, dtypes=(dtype,))
+        for operator, image, attributes in _IMAGES
+        for batch in _BATCHES
+    ]
+
+
+def variants(problem: Problem) -> dict[str, Contestant]:
+    """Give our call on each layout of its first input; the others stay as they are."""
+    operator = OPERATORS[problem.case.operator]
+    name, outs = operator.arrays[0], operator.outs(problem)
+    return {
+        layout: operator.ours(replace(problem, inputs={**problem.inputs, name: lay(problem.inputs[name])}), outs)
+        for layout, lay in LAYOUTS.items()
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the comparison; 0, or 1 if a result was wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.strided",
+        description="Time each operator on contiguous input, on rows with gaps and on channels-last memory, in turn.",
+        epilog=f"float32 and float16 without --dtype. {_LEGEND.splitlines()[-1]}",
+    )
+    return variations.main(parser, argv, _study, dtypes=REAL)
+
+
+def _study(options: argparse.Namespace) -> variations.Study:
+    selected = [(case, dtype) for dtype in options.dtype or _USUAL for case in cases(dtype)]
+    selected.sort(key=lambda item: list(OPERATORS).index(item[0].operator))
+    return variations.Study(cases=selected, names=tuple(LAYOUTS), variants=variants, legend=_LEGEND)
+
+
+if __name__ == "__main__":
+    command.end(main)

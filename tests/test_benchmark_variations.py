@@ -1,0 +1,163 @@
+"""The benchmarks of one call under several circumstances: strided inputs, and one thread."""
+
+import json
+
+import numpy as np
+import pytest
+
+import aclnn_bw
+from benchmarks import cases, machine, strided, threads, variations
+from benchmarks.check import WrongResult
+from benchmarks.problem import REAL, Case
+
+SMALL = [
+    Case("max_pool2d_with_mask_backward", (3, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    Case("max_pool2d_with_mask_backward", (3, 19, 9, 10), {"kernel_size": 2, "mask_layout": "argmax"}),
+    Case("max_pool2d_with_mask", (3, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    Case("upsample_nearest_exact1d_backward", (3, 4, 26), {"output_size": 52}),
+    Case("avg_pool2d_backward", (3, 4, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    Case("im2col_backward", (3, 4, 9, 10), {"kernel_size": 3, "padding": 1}),
+    Case("replication_pad2d_backward", (3, 4, 5, 6), {"padding": 1}),
+]
+
+
+def two_threads(problem):
+    return threads.variants(problem, (2, 1))
+
+
+@pytest.mark.parametrize("variants", [strided.variants, two_threads])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case.operator} {case.title}")
+def test_every_operator_is_compared(case, dtype, variants):
+    row = variations.run(case, dtype, variants, budget=0.001)
+    first, *others = row.times
+    assert others == list(row.ratios)
+    assert all(time.median > 0 for time in row.times.values())
+    assert all(0 < ratio.low <= ratio.median <= ratio.high for ratio in row.ratios.values())
+    assert first in ("contiguous", "2 threads")
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5)])
+def test_layouts(shape):
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    views = {name: lay(array) for name, lay in strided.LAYOUTS.items()}
+    assert all(np.array_equal(view, array) for view in views.values())
+    assert views["contiguous"].flags.c_contiguous
+    rows = views["padded rows"]
+    assert rows.strides[-1] == 4
+    assert rows.strides[-2] == 4 * (shape[-1] + 2)
+    channels = views["channels last"]
+    assert channels.strides[1] == 4
+    assert channels.strides[-1] == 4 * shape[1]
+
+
+def test_other_bits_are_caught(monkeypatch):
+    def one_bit_off(array):
+        view = strided.padded_rows(array)
+        view[2, 1, 0, 0] = np.nextafter(view[2, 1, 0, 0], np.float32(9))
+        return view
+
+    monkeypatch.setitem(strided.LAYOUTS, "padded rows", one_bit_off)
+    case = Case("avg_pool2d_backward", (3, 4, 8, 8), {"kernel_size": 1})
+    with pytest.raises(WrongResult, match="padded rows, avg_pool2d_backward 3x4x8x8 k1 float32: other bits"):
+        variations.run(case, "float32", strided.variants, budget=0.001)
+
+
+def test_the_first_one_is_checked_against_the_formula(monkeypatch):
+    right = aclnn_bw.replication_pad2d_backward
+    monkeypatch.setattr(aclnn_bw, "replication_pad2d_backward", lambda *a, out=None: right(*a, out=out).__imul__(2))
+    with pytest.raises(WrongResult, match="element"):
+        variations.run(SMALL[-1], "float32", strided.variants, budget=0.001)
+
+
+@pytest.mark.parametrize("dtype", REAL)
+def test_strided_cases_lie_on_both_sides_of_the_cache(dtype):
+    listed = strided.cases(dtype)
+    assert {case.operator for case in listed} == set(cases.OPERATORS)
+    for within, beyond in zip(listed[::2], listed[1::2], strict=True):
+        assert 4 << 20 < cases.bytes_moved(within, dtype) < 32 << 20
+        assert cases.bytes_moved(beyond, dtype) > 64 << 20
+
+
+def test_an_executor_keeps_its_threads():
+    case = Case("replication_pad2d_backward", (8, 16, 64, 64), {"padding": 1})
+    with cases.rules(case):
+        problem, _ = cases.posed(case, "float32")
+        contestants = threads.variants(problem, (2, 1))
+    assert list(contestants) == ["2 threads", "1 thread"]
+    one, two = (contestants[name].into.names["executor"] for name in ("1 thread", "2 threads"))
+    assert one is not two
+    assert contestants["1 thread"].outs[0] is contestants["2 threads"].outs[0]
+
+
+def test_strided_prints_a_table_and_writes_the_figures(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(strided, "_IMAGES", tuple((case.operator, case.shape[1:], case.attributes) for case in SMALL))
+    file = tmp_path / "figures.json"
+    arguments = ["--quick", "--seconds", "0.001", "--threads", "1", "--json", str(file)]
+    assert strided.main([*arguments, "--operator", "avg_pool2d_backward", "--dtype", "float64"]) == 0
+    head, table = capsys.readouterr().out.split("avg_pool2d_backward\n")
+    assert "1 thread for everybody" in head
+    heading, _, *lines = table.splitlines()
+    assert heading.split("  ")[0] == "case"
+    assert [line.split("  ")[0] for line in lines] == ["1x4x9x10 k3 s2 p1", "10x4x9x10 k3 s2 p1"]
+    assert {len(line) for line in lines} == {len(heading)}
+    figures = json.loads(file.read_text())
+    assert figures["wrong"] == []
+    assert [list(row["ratios"]) for row in figures["rows"]] == [["padded rows", "channels last"]] * 2
+
+
+def test_threads_lists_the_cases_beyond_the_cache(monkeypatch, capsys):
+    monkeypatch.setattr(threads, "caches", lambda: {"L1": 32 << 10, "L3": 10 << 20})
+    assert threads.main(["--list", "--operator", "im2col_backward", "--case", "56x56 k2 s2", "--case", "1x4x6x6"]) == 0
+    # 12.8 MB of float32.
+    assert capsys.readouterr().out.splitlines() == [
+        f"im2col_backward  8x64x56x56 k2 s2  {dtype}" for dtype in ("float32", "float64")
+    ]
+
+
+def test_threads_prints_a_table(monkeypatch, capsys):
+    monkeypatch.setattr(threads, "caches", dict)
+    monkeypatch.setattr(threads, "_USUAL_CACHE", 1 << 10)
+    assert threads.main(["--seconds", "0.001", "--case", "1x4x6x6", "--case", "1x16x4x4 k4"]) == 0
+    heading, _, *lines = capsys.readouterr().out.partition("im2col_backward\n")[2].splitlines()
+    assert "2 threads  1 thread" in heading
+    assert [line.split("  ")[0] for line in lines] == ["1x4x6x6 k3"]
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "part"),
+    [
+        (strided, ["--case", "no such case"], "no case matches"),
+        (strided, ["--dtype", "complex64"], "complex64"),
+        (threads, ["--case", "1x4x6x6"], "no case matches"),
+        (threads, ["--threads", "1"], "must be several"),
+        (threads, ["--threads", "0", "--case", "32x64x112x112 k2 s2"], "0"),
+    ],
+)
+def test_bad_arguments(capsys, module, arguments, part):
+    with pytest.raises(SystemExit) as end:
+        module.main(arguments)
+    assert end.value.code == 2
+    assert part in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_caches_are_read(tmp_path):
+    for index, (level, kind, size) in enumerate(
+        [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("3", "Unified", "1M"), ("2", "Unified", "512")]
+    ):
+        folder = tmp_path / f"index{index}"
+        folder.mkdir()
+        for name, text in ("level", level), ("type", kind), ("size", size):
+            (folder / name).write_text(f"{text}\n")
+    (tmp_path / "index9").mkdir()  # tells nothing
+    assert list(machine.caches(tmp_path).items()) == [("L1", 48 << 10), ("L2", 512), ("L3", 1 << 20)]
+    assert machine.caches(tmp_path / "nowhere") == {}
+
+
+def test_free_memory_is_read(tmp_path):
+    file = tmp_path / "meminfo"
+    file.write_text("MemTotal:  100 kB\nMemAvailable:   12 kB\n")
+    assert machine.free_memory(file) == 12 << 10
+    file.write_text("MemTotal:  100 kB\n")
+    assert machine.free_memory(file) is None
+    assert machine.free_memory(tmp_path / "nowhere") is None
