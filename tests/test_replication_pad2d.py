@@ -549,6 +549,52 @@ def test_same_bytes_whatever_layout(pad, layout, dtype, rng):
         out.assert_outside_untouched()
 
 
+# Channels side by side: fewer than a block of a transposition, blocks with a rest, several cache lines of them; long
+# runs, crops, wide rows, tall planes, images of one row or column, and pads too large for the scratch.
+MANY_CHANNELS = [
+    Pad((2, 3, 5, 3), (1, 1, 1, 1)),
+    Pad((2, 3, 30, 40), (1, 2, 3, 4)),
+    Pad((2, 20, 8, 9), (-2, 5, 3, -1)),
+    Pad((2, 37, 9, 14), (3, 2, 4, 1)),
+    Pad((1, 70, 20, 33), (20, 9, 3, 18)),
+    Pad((1, 16, 600, 40), (1, 1, 1, 1)),
+    Pad((1, 33, 3, 1500), (2, 3, 1, 1)),
+    Pad((3, 8, 1, 7), (3, 3, 2, 2)),
+    Pad((2, 18, 7, 1), (9, 9, 0, 4)),
+    Pad((1, 35, 5, 6), (150, 150, 150, 150)),
+]
+
+
+@every_dtype
+@pytest.mark.parametrize("pad", MANY_CHANNELS, ids=str)
+def test_same_bytes_with_channels_side_by_side(pad, dtype, rng):
+    values = with_specials(pad.gradients(rng, dtype), rng)
+    plain = two_phase(values, pad)
+    layouts = ("contiguous", "channels_last", "channels_last_reversed", "columns_cropped")
+    for layout, out_layout, threads in product(layouts, layouts, (1, 3)):
+        grad, out = guarded_copy(values, layout, 1), Guarded(pad.input_shape, values.dtype, out_layout, 1)
+        with aclnn_bw.num_threads(threads):
+            two_phase(grad.view, pad, out.view)
+        same(out.view, plain)
+        out.assert_outside_untouched()
+
+
+@every_dtype
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "columns_cropped"])
+def test_same_bytes_beyond_the_cache(layout, dtype, rng):
+    """Rows of large arrays are written past the caches, at every place in a cache line."""
+    planes = 34 * 2**20 // (2 * 65 * 333 * ALL_DTYPES[dtype].itemsize)
+    pad = Pad((1, planes, 65, 333), (1, 3, 2, 0))
+    values = gaussian(rng, (1, 4, *pad.output_shape[2:]), ALL_DTYPES[dtype])
+    few = one_call(values, Pad((1, 4, 65, 333), pad.padding))
+    grad = guarded_copy(np.resize(values, pad.output_shape), layout, 1)
+    for offset in (0, 5):
+        out = Guarded(pad.input_shape, values.dtype, "contiguous", offset)
+        two_phase(grad.view, pad, out.view)
+        same(out.view, np.resize(few, pad.input_shape))
+        out.assert_outside_untouched()
+
+
 @every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(pad, dtype, rng):
@@ -640,6 +686,7 @@ def run_at_fences():
     cases = [*product(KINDS, layouts, (False, True))]
     cases += [(pad, layouts[0], True) for pads in PADS for pad in every_width(pads)]
     cases += [*product(LARGE, layouts[:1], (False, True))]
+    cases += [*product(MANY_CHANNELS[:5], [("channels_last", 1)], (False, True))]
     memories = [fenced(2**24) for _ in range(3)]
     for (pad, layout, at_end), (name, dtype) in product(cases, ALL_DTYPES.items()):
         print(pad, name, *layout, "end" if at_end else "begin", flush=True)

@@ -290,7 +290,7 @@ def every_width(up, down):
         yield Resize(length, max(1, length * up // down), 0.0, (1, 2))
 
 
-RATIOS = [(1, 1), (2, 1), (3, 1), (4, 1), (8, 1), (3, 2), (5, 3), (7, 4), (1, 2), (1, 3), (1, 4), (2, 3), (9, 11)]
+RATIOS = [*((up, 1) for up in (1, 2, 3, 4, 5, 8)), (3, 2), (5, 3), (7, 4), (1, 2), (1, 3), (1, 4), (2, 3), (9, 11)]
 
 
 @every_dtype
@@ -458,6 +458,46 @@ def test_same_bytes_whatever_layout(resize, layout, dtype, rng):
         out.assert_outside_untouched()
 
 
+# Channels side by side: fewer than a block of a transposition, blocks with a rest, several cache lines of them; rows
+# of several blocks, maps with and without a period, long stretches, and more sources to a target than are packed.
+MANY_CHANNELS = [
+    Resize(30, 60, 0.0, (2, 3)),
+    Resize(33, 21, 0.0, (3, 20)),
+    Resize(100, 61, 0.7, (2, 37)),
+    Resize(1000, 3000, 0.0, (1, 70)),
+    Resize(5000, 9001, 0.0, (1, 16)),
+    Resize(9000, 4500, 0.0, (1, 8)),
+    Resize(70, 900, 0.0, (2, 33)),
+    Resize(3, 50_000, 0.0, (1, 18)),
+    Resize(70_000, 80_000, 1.1, (1, 5)),
+]
+
+
+@every_dtype
+@pytest.mark.parametrize("resize", MANY_CHANNELS, ids=str)
+def test_same_bytes_with_channels_side_by_side(resize, dtype, rng):
+    values = sprinkled(resize.gradients(rng, dtype), rng)
+    plain = two_phase(values, resize)
+    layouts = ("contiguous", "planes_transposed", "columns_cropped")
+    for layout, out_layout, threads in product(layouts, layouts, (1, 3)):
+        grad, out = guarded_copy(values, layout, 1), Guarded(resize.input_size, values.dtype, out_layout, 1)
+        with aclnn_bw.num_threads(threads):
+            two_phase(grad.view, resize, out.view)
+        assert_same_bytes(out.view, plain)
+        out.assert_outside_untouched()
+
+
+@every_dtype
+@pytest.mark.parametrize("layout", ["contiguous", "planes_transposed"])
+def test_same_bytes_beyond_the_cache(layout, dtype, rng):
+    channels = 34 * 2**20 // (1750 * DTYPES[dtype].itemsize)
+    resize = Resize(1000, 750, 0.0, (1, channels))
+    values = normal(rng, (1, 4, 750), DTYPES[dtype])
+    few = one_call(values, Resize(1000, 750, 0.0, (1, 4)))
+    grad = guarded_copy(np.resize(values, (1, channels, 750)), layout, 1)
+    assert_same_bytes(two_phase(grad.view, resize), np.resize(few, resize.input_size))
+
+
 @every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(resize, dtype, rng):
@@ -584,6 +624,7 @@ def run_at_fences():
     cases = [*product(KINDS, layouts, (False, True))]
     cases += [(resize, layouts[0], True) for ratio in RATIOS for resize in every_width(*ratio)]
     cases += product(LARGE, layouts[:1], (False, True))
+    cases += product(MANY_CHANNELS[:5], [("planes_transposed", 1)], (False, True))
     memories = [fenced(2**24) for _ in range(3)]
     for (resize, layout, at_end), dtype in product(cases, DTYPES):
         print(resize, dtype, *layout, "end" if at_end else "begin", flush=True)

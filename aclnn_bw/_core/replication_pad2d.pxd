@@ -1,7 +1,8 @@
 """The plan of ReplicationPad2dBackward, shared by its checks and its kernel."""
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
-from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
+from aclnn_bw._core.arithmetic cimport ceil_div
+from aclnn_bw._core.types cimport ALIGNMENT, Context, Executor, IntArray, Tensor
 
 # One axis: which positions q of gradOutput go to position i of gradInput, q in [0, out), i in [0, size).
 #   i in [begin, end)   q = i + shift alone, unless i is one of the next two;
@@ -19,6 +20,11 @@ cdef struct Axis:
     int64_t end
     int64_t shift
 
+cdef enum Layout:
+    PLANES      # rows lie apart for each channel
+    PACKED      # the channels of gradOutput lie side by side, those of gradInput do not
+    PIXELS      # the channels of both do: what is copied and summed is all channels of a pixel
+
 cdef struct ReplicationPad2dPlan:
     Axis h
     Axis w
@@ -31,7 +37,19 @@ cdef struct ReplicationPad2dPlan:
     int64_t bands
     int64_t tile
     int64_t tiles
+    int32_t layout
+    # PACKED: a unit is a group of channels x a band x a tile, whose part of gradOutput is transposed to planes.
+    int64_t group                       # channels
+    int64_t groups
+    int64_t packed                      # bytes of scratch; a unit that needs more is gathered
+    bint streamed                       # gradInput is written past the caches
 
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
     const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* padding,
     const Tensor* grad_input, Executor** executor) noexcept nogil
+
+
+cdef inline int64_t packed_plane(int64_t cells, int64_t cell) noexcept nogil:
+    """The bytes from one plane of the scratch to the next: an odd number of cache lines, so that no two of 64 planes
+    share a set of the L1 cache."""
+    return (ceil_div(cells * cell, ALIGNMENT) | 1) * ALIGNMENT

@@ -15,7 +15,7 @@ from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name,
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128, DT_COMPLEX64,
+    ALIGNMENT, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128, DT_COMPLEX64,
     ERR_CREATE_EXECUTOR, ERR_INVALID, FORMAT_UNDEFINED, HOST, ONE_CALL, REPLICATION_PAD2D_BACKWARD, ROLE_READ,
     ROLE_SHAPE, ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
 )
@@ -25,6 +25,11 @@ cdef enum:
     UNITS_PER_THREAD = 4        # fewer whole planes than this leave threads unevenly loaded: split them
     LEAST_BAND = 8              # rows
     LEAST_TILE = 512            # columns
+    CACHED = 33554432           # bytes of both arrays: more are written past the caches
+    LEAST_STREAMED = 512        # bytes of a row: those of fewer are written through them
+    UNIT = 131072               # bytes of gradOutput that are packed at a time
+    MOST_PACKED = 1048576       # bytes: a unit with more, because of its pads, is not packed
+    LINES = 4                   # cache lines of a pixel that are packed side by side if they come from memory
 
 cdef enum:
     LEFT
@@ -188,13 +193,41 @@ cdef void divide_work(ReplicationPad2dPlan* plan, int64_t planes, int64_t thread
     plan.tiles = ceil_div(w.size, plan.tile)
 
 
+cdef inline bint side_by_side(const ReplicationPad2dPlan* plan, const int64_t* strides) noexcept nogil:
+    return plan.channels > 1 and strides[1] == 1 and strides[3] != 1
+
+
+cdef void divide_groups(ReplicationPad2dPlan* plan, int64_t images, int64_t cell, int64_t threads,
+                        bint cached) noexcept nogil:
+    """divide_work for PACKED: whole cache lines of channels. More of them at a time leave fewer gaps in what is read,
+    fewer keep the planes of the scratch in the L1 cache."""
+    cdef Axis* h = &plan.h
+    cdef Axis* w = &plan.w
+    cdef int64_t line, pixels, columns, rows
+    plan.group = least(plan.channels, most(1, (1 if cached else LINES) * ALIGNMENT // cell))
+    plan.groups = ceil_div(plan.channels, plan.group)
+    line = plan.group * cell
+    plan.tile = least(w.size, most(LEAST_TILE, UNIT // line // LEAST_BAND))
+    plan.band = least(h.size, most(1, UNIT // line // plan.tile))
+    if threads > 1:
+        rows = ceil_div(h.size, ceil_div(UNITS_PER_THREAD * threads, images * plan.groups))
+        plan.band = least(plan.band, most(LEAST_BAND, rows))
+    plan.bands = ceil_div(h.size, plan.band)
+    plan.tiles = ceil_div(w.size, plan.tile)
+    # Sizes are cut before they are multiplied: those of a broadcast gradOutput may be anything.
+    pixels = MOST_PACKED // line
+    columns = least(pixels, least(w.out, plan.tile + least(pixels, w.head) + least(pixels, w.tail)))
+    rows = least(pixels, least(h.out, plan.band + least(pixels, h.head) + least(pixels, h.tail)))
+    plan.packed = plan.group * packed_plane(least(pixels, columns * rows), cell)
+
+
 cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* grad_input,
                        const int64_t* pads, Executor** result) noexcept nogil:
     cdef Executor* executor
     cdef ReplicationPad2dPlan* plan
     cdef RangeFn kernel
     cdef int64_t item = item_size(grad_output.dtype)
-    cdef int64_t planes
+    cdef int64_t planes, bytes
     cdef int rank = self.rank
     cdef int status
     executor = new_executor(context, REPLICATION_PAD2D_BACKWARD, sizeof(ReplicationPad2dPlan))
@@ -224,13 +257,23 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     plan.parts = 2 if grad_output.dtype == DT_COMPLEX64 or grad_output.dtype == DT_COMPLEX128 else 1
     plan.h = make_axis(self.dims[rank - 2], grad_output.dims[rank - 2], pads[<int>TOP])
     plan.w = make_axis(self.dims[rank - 1], grad_output.dims[rank - 1], pads[<int>LEFT])
-    planes = join_planes(plan, planes)
-    divide_work(plan, planes, context.threads)
+    bytes = traffic(grad_output, item) + traffic(grad_input, item)
+    plan.streamed = (bytes > CACHED and plan.grad_input_strides[3] == 1
+                     and plan.w.size >= ceil_div(LEAST_STREAMED, item))
+    if side_by_side(plan, plan.grad_output_strides):
+        plan.layout = PIXELS if side_by_side(plan, plan.grad_input_strides) else PACKED
+        planes = self.dims[0] if rank == 4 else 1
+    if plan.layout == PACKED:
+        divide_groups(plan, planes, item, context.threads, bytes <= CACHED)
+        planes *= plan.groups
+    else:
+        if plan.layout == PLANES:
+            planes = join_planes(plan, planes)
+        divide_work(plan, planes, context.threads)
     kernel = context.kernels.replication_pad2d_backward[slot_of(grad_output.dtype)]
     # gradInput's elements are distinct and lie in a storage, so the number of units, which is no larger, does not
     # overflow.
-    set_work(executor, context, kernel, planes * plan.bands * plan.tiles,
-             traffic(grad_output, item) + traffic(grad_input, item), 0)
+    set_work(executor, context, kernel, planes * plan.bands * plan.tiles, bytes, plan.packed)
     return SUCCESS
 
 

@@ -1,7 +1,7 @@
 """The plan of UpsampleNearestExact1dBackward, shared by checks and kernel."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from aclnn_bw._core.arithmetic cimport round_up
+from aclnn_bw._core.arithmetic cimport ceil_div, round_up
 from aclnn_bw._core.types cimport ALIGNMENT, Context, Executor, IntArray, Tensor
 
 cdef enum:
@@ -42,9 +42,18 @@ cdef enum Tables:
     WHOLE           # the executor holds the table of every block
     FILLED          # phase 2 fills one table at a time, in its scratch: the map is too long
 
+cdef enum Layout:
+    ROWS        # rows lie apart for each channel
+    PACKED      # the channels of gradOutput lie side by side, those of out do not: groups of them are transposed
+    PIXELS      # the channels of both do: what is summed is all channels of a source
+
 cdef struct UpsampleNearestExact1dPlan:
     NearestMap map
-    int64_t channels
+    int32_t layout
+    int64_t depth                       # channels of a row: 1, a group of them if PACKED, all if PIXELS
+    int64_t all_channels
+    int64_t packed                      # bytes of scratch for a block of PACKED; one that needs more is gathered
+    int64_t channels                    # rows of an n
     int64_t rows                        # n, c; or one, of all rows joined end to end
     int64_t targets                     # of a row, joined or not
     int64_t sources
@@ -67,3 +76,9 @@ cdef extern void fill_block "aclnn_bw_fill_nearest_block" (
 cdef inline int64_t block_bytes(int64_t targets) noexcept nogil:
     """Of a block with its table, whatever its width: 8 for each target, and one group to spare."""
     return round_up(<int64_t>(sizeof(Block) + sizeof(Group)) + 8 * (targets + 1), ALIGNMENT)
+
+
+cdef inline int64_t packed_row(int64_t sources, int64_t item) noexcept nogil:
+    """The bytes from one row of the scratch to the next, with as many to spare as a group may read beyond its sources:
+    an odd number of cache lines, so that no two of 64 rows share a set of the L1 cache."""
+    return (ceil_div((sources + SPAN) * item, ALIGNMENT) | 1) * ALIGNMENT

@@ -19,9 +19,9 @@ from aclnn_bw._core.names cimport TEXT, element_text, format_name, name, product
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_CREATE_EXECUTOR, ERR_INVALID, FORMAT_NCL,
-    FORMAT_ND, HOST, ROLE_READ, ROLE_WRITTEN, SUCCESS, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, Context, Executor, IntArray,
-    Tensor,
+    ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_CREATE_EXECUTOR, ERR_INVALID,
+    FORMAT_NCL, FORMAT_ND, HOST, ROLE_READ, ROLE_WRITTEN, SUCCESS, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, Context, Executor,
+    IntArray, Tensor,
 )
 
 cdef extern from "floating_mode.h" nogil:
@@ -48,8 +48,16 @@ cdef enum:
     LEAST_BLOCK = 256               # targets
     WHOLE_TARGETS = 65536           # of a row whose tables the executor holds: 512 KiB
     UNITS_PER_THREAD = 4            # fewer rows than this leave threads unevenly loaded: cut them
+    CACHED = 33554432               # bytes of both arrays: more come from memory
+    LINES = 4                       # cache lines of a source that are packed side by side if they do
+    UNIT = 131072                   # bytes of gradOutput that are packed at a time
+    MOST_PACKED = 1048576           # bytes: a block with more is not packed
     CHUNK = 64                      # indices computed at a time
     STRETCH = 256                   # starts found at a time; a multiple of WIDEST
+
+
+cdef inline double least_real(double a, double b) noexcept nogil:
+    return a if a < b else b
 
 
 cdef inline int64_t index_of(const NearestMap* map, int64_t j) noexcept nogil:
@@ -347,7 +355,25 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const I
     return SUCCESS
 
 
-cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t threads) noexcept nogil:
+cdef inline bint side_by_side(const UpsampleNearestExact1dPlan* plan, const int64_t* strides) noexcept nogil:
+    return plan.all_channels > 1 and strides[1] == 1 and strides[2] != 1
+
+
+cdef void choose_layout(UpsampleNearestExact1dPlan* plan, int64_t images, int64_t item, bint cached) noexcept nogil:
+    """What a row is. Whole cache lines of channels are packed: more of them at a time leave fewer gaps in what is read,
+    fewer keep the rows of the scratch in the L1 cache."""
+    plan.layout = ROWS
+    plan.depth = 1
+    if side_by_side(plan, plan.grad_output_strides):
+        plan.layout = PIXELS if side_by_side(plan, plan.out_strides) else PACKED
+        plan.depth = plan.all_channels
+        if plan.layout == PACKED:
+            plan.depth = least(plan.depth, (1 if cached else LINES) * ALIGNMENT // item)
+    plan.channels = ceil_div(plan.all_channels, plan.depth)
+    plan.rows = images * plan.channels
+
+
+cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t threads) noexcept nogil:
     """Choose period, joining and blocks; returns the targets of the period, or 0.
 
     None of it changes a bit of the result: a target's sources and their order are the map's alone.
@@ -355,12 +381,12 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t threads) noex
     cdef const NearestMap* map = &plan.map
     cdef int64_t* g = plan.grad_output_strides
     cdef int64_t* x = plan.out_strides
-    cdef bint dense = (g[2] == 1 and g[1] == map.sources and g[0] == plan.channels * g[1]
+    cdef bint dense = (plan.layout == ROWS and g[2] == 1 and g[1] == map.sources and g[0] == plan.channels * g[1]
                        and x[2] == 1 and x[1] == map.targets and x[0] == plan.channels * x[1])
     # The targets after which the map repeats itself: that of an exact ratio, or that of rows joined end to end. A
     # period is whole groups.
     cdef int64_t period = map.p if map.p > 0 and map.margin == 0 else (map.targets if dense else 0)
-    cdef int64_t wanted
+    cdef int64_t wanted, sources
     period *= WIDEST // most(1, least(period & -period, WIDEST))
     if period > LONGEST_PERIOD or (period > SHORT_PERIOD
                                    and plan.rows * map.targets < 2 * UNITS_PER_THREAD * threads * period):
@@ -377,12 +403,24 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t threads) noex
     wanted = ceil_div(UNITS_PER_THREAD * threads, plan.rows)
     if threads > 1 and wanted > 1:
         plan.block = least(plan.block, most(LEAST_BLOCK, ceil_div(plan.targets, wanted)))
+    if plan.layout == PACKED:
+        # The targets of as many sources as are packed at a time.
+        sources = most(1, UNIT // (plan.depth * item))
+        if map.sources > sources:
+            plan.block = least(plan.block, most(WIDEST, <int64_t>(<double>sources * <double>map.targets
+                                                                  / <double>map.sources)))
     # Even shares, in whole groups or periods.
     plan.block = ceil_div(plan.targets, ceil_div(plan.targets, plan.block))
     plan.block = round_up(plan.block, most(period, WIDEST))
     plan.blocks = ceil_div(plan.targets, plan.block)
     plan.tables = PERIODIC if period > 0 else (WHOLE if map.targets <= WHOLE_TARGETS else FILLED)
     plan.table_bytes = block_bytes(period if period > 0 else plan.block)
+    plan.packed = 0
+    if plan.layout == PACKED:
+        # What a block owns differs by a few from what its share of the row says.
+        sources = <int64_t>least_real(<double>(MOST_PACKED // item),
+                                      <double>(plan.block + period) * <double>map.sources / <double>map.targets + SPAN)
+        plan.packed = plan.depth * packed_row(least(sources, MOST_PACKED // (plan.depth * item)), item)
     return period
 
 
@@ -392,17 +430,18 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef UpsampleNearestExact1dPlan plan
     cdef char* tables
     cdef int64_t item = item_size(out.dtype)
+    cdef int64_t bytes = traffic(grad_output, item) + traffic(out, item)
     cdef int64_t period, count, k
     cdef int status
     plan.map.sources = grad_output.dims[2]
     plan.map.targets = out.dims[2]
     plan.map.ratio = <float>(1.0 / scales) if scales > 0 else <float>plan.map.targets / <float>plan.map.sources
-    plan.rows = out.dims[0] * out.dims[1]
-    plan.channels = out.dims[1]
+    plan.all_channels = out.dims[1]
     plain_strides(grad_output, plan.grad_output_strides)
     plain_strides(out, plan.out_strides)
     find_ratio(&plan.map)
-    period = plan_blocks(&plan, context.threads)
+    choose_layout(&plan, out.dims[0], item, bytes <= CACHED)
+    period = plan_blocks(&plan, item, context.threads)
     count = 1 if period > 0 else (plan.blocks if plan.tables == WHOLE else 0)
     executor = new_executor(context, UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
                             <int64_t>sizeof(UpsampleNearestExact1dPlan) + count * plan.table_bytes)
@@ -424,8 +463,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
                        <Block*>(tables + k * plan.table_bytes))
     # out's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     set_work(executor, context, context.kernels.upsample_nearest_exact1d_backward[slot_of(out.dtype)],
-             plan.rows * plan.blocks, traffic(grad_output, item) + traffic(out, item),
-             plan.table_bytes if plan.tables == FILLED else 0)
+             plan.rows * plan.blocks, bytes, (plan.table_bytes if plan.tables == FILLED else 0) + plan.packed)
     result[0] = executor
     return SUCCESS
 

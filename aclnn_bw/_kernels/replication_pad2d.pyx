@@ -15,20 +15,41 @@ Bounds. The plan (`Axis`) lists for each i and j the p and q in [0, Ho) and [0, 
 read; ih and iw stay in the unit's band and tile, which lie inside gradInput; phase 1 has proved that both views lie
 inside their storage.
 
+Where channels lie side by side in gradOutput, a cache line of them or several are transposed to planes of the scratch,
+for a band of rows at a time, and these are then worked off as any others: the scratch holds the interval of rows and
+columns that the unit needs, `packed` bytes at most, and a unit that needs more, because of large pads, is gathered
+number by number (8x64x56x56 in float32: 3 times the time). Where those of gradInput do so too, all channels of a pixel
+are copied or summed as vectors, which is as fast as planes are.
+
 Why this form. All but the first and last row and column is a copy: rows of whole vectors, the last one overlapping the
 one before (planes of 14x14: 1.3 times as fast as plain loops in float32, 1.6 times in float16), over all columns that
 have a partner. The first and last element, which the copy wrote too, are then written again as sums, a band of rows at
 a time while it is in the L1 cache. Nothing is converted or kept in memory on the way, so no workspace is needed, and
 large arrays take as long as a plain copy. Sums of rows are made in blocks that stay in the L1 cache, of gradOutput's
 columns as they are, padding included: what lies in the first and last column's run is then folded from the block.
+Rows of 512 bytes and more of arrays beyond the caches are written past them: 1080x1920 in float32 then takes one thread
+two thirds of the time, planes of 128x128 five sixths. Rows of 256 bytes would be slower by a fifth: their ends, which
+are written again, are ordinary stores that wait for memory.
 """
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
-from aclnn_bw._core.replication_pad2d cimport Axis, ReplicationPad2dPlan
+from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, Axis, ReplicationPad2dPlan, packed_plane
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
-from aclnn_bw._kernels.rows cimport bfloat, element, half, narrow_row, real, widen_row
+from aclnn_bw._kernels.rows cimport add_row, bfloat, element, half, narrow_row, real, widen_row
+
+cdef extern from "replication_pad2d.h" nogil:
+    void stream_float_rows "aclnn_bw_stream_float_rows" (
+        float* to, int64_t down, const float* source, int64_t source_down, int64_t n, int64_t rows) noexcept
+    void stream_double_rows "aclnn_bw_stream_double_rows" (
+        double* to, int64_t down, const double* source, int64_t source_down, int64_t n, int64_t rows) noexcept
+    void stream_bits_rows "aclnn_bw_stream_bits_rows" (
+        uint16_t* to, int64_t down, const uint16_t* source, int64_t source_down, int64_t n, int64_t rows) noexcept
+    void end_streams "aclnn_bw_end_streams" () noexcept
+    void transpose "aclnn_bw_transpose" (
+        void* to, int64_t to_pitch, const void* source, int64_t source_pitch, int64_t rows, int64_t columns,
+        int64_t cell) noexcept
 
 cdef enum:
     COLUMNS = 1024      # numbers of a row that are summed at a time, on the stack
@@ -37,6 +58,8 @@ cdef enum:
     FEW = 4             # numbers: fewer are not worth a vector
     STREAM = 256        # numbers: rows that are so short need no prefetching
     STREAMS = 8         # rows that are read side by side
+    STREAMED = 80       # numbers: room for a cache line at each end, and two numbers, whatever their type
+    PIECE = 128         # numbers of a pixel that are folded at a time: COLUMNS / LANES
     CHUNK = 16384       # bytes of rows that are copied, and whose ends are then summed while they are in the L1 cache
 
 
@@ -67,6 +90,17 @@ cdef inline void copy_rows(element* to, int64_t down, const element* source, int
         copy_float_rows(to, down, source, source_down, n, rows)
     else:
         copy_double_rows(to, down, source, source_down, n, rows)
+
+
+cdef inline void stream_rows(element* to, int64_t down, const element* source, int64_t source_down, int64_t n,
+                             int64_t rows) noexcept nogil:
+    """As copy_rows, past the caches."""
+    if element is half or element is bfloat:
+        stream_bits_rows(<uint16_t*>to, down, <const uint16_t*>source, source_down, n, rows)
+    elif element is float:
+        stream_float_rows(to, down, source, source_down, n, rows)
+    else:
+        stream_double_rows(to, down, source, source_down, n, rows)
 
 
 cdef inline void add_run(real* sums, int64_t chains, int64_t at, const real* run, int64_t n) noexcept nogil:
@@ -272,12 +306,26 @@ cdef struct Tile:
 cdef Tile make_tile(const Axis* w, int64_t iw, int64_t columns) noexcept nogil:
     cdef Tile tile
     tile.iw = iw
-    tile.end = iw + columns
+    tile.end = least(iw + columns, w.size)
     tile.begin = least(most(iw, w.begin), tile.end)
     tile.stop = most(tile.begin, least(tile.end, w.end))
     tile.head = w.head if iw == 0 else 0
     tile.tail = w.tail if tile.end == w.size else 0
     return tile
+
+
+cdef inline int64_t first_source(const Axis* w, const Tile* tile) noexcept nogil:
+    """What a tile needs is one interval of gradOutput's columns: head, partners and tail touch or overlap."""
+    if tile.head > 0:
+        return 0
+    return tile.begin + w.shift if tile.begin < tile.stop else w.out - tile.tail
+
+
+cdef inline int64_t end_source(const Axis* w, const Tile* tile) noexcept nogil:
+    """At most first_source if it needs none."""
+    if tile.tail > 0:
+        return w.out
+    return tile.stop + w.shift if tile.begin < tile.stop else tile.head
 
 
 cdef void zero_columns(const ReplicationPad2dPlan* plan, element* grad_input__w, int64_t begin,
@@ -372,9 +420,8 @@ cdef void sum_rows(const ReplicationPad2dPlan* plan, const Tile* tile, const ele
     memset(tail_sums, 0, sizeof(tail_sums))
     zero_columns(plan, grad_input__w, tile.iw, tile.begin)
     zero_columns(plan, grad_input__w, tile.stop, tile.end)
-    # What the tile needs is one interval of gradOutput's columns: head, partners and tail touch or overlap.
-    ow = 0 if tile.head > 0 else (tile.begin + w.shift if tile.begin < tile.stop else tail_begin)
-    end = w.out if tile.tail > 0 else (tile.stop + w.shift if tile.begin < tile.stop else tile.head)
+    ow = first_source(w, tile)
+    end = end_source(w, tile)
     while ow < end:
         columns = least(end - ow, COLUMNS // parts)
         sum_block(<real*>sums, grad_output__w + ow * source_along, source_along, plan.grad_output_strides[2] * parts,
@@ -427,8 +474,12 @@ cdef void copy_band(const ReplicationPad2dPlan* plan, const Tile* tile, const el
         chunk = most(CHUNK // row_bytes, 1)
     while rows > 0:
         n = least(rows, chunk)
-        copy_rows(grad_input__hw + tile.begin * parts, down, grad_output__hw + (tile.begin + w.shift) * parts,
-                  source_down, numbers, n)
+        if plan.streamed and numbers >= STREAMED:
+            stream_rows(grad_input__hw + tile.begin * parts, down, grad_output__hw + (tile.begin + w.shift) * parts,
+                        source_down, numbers, n)
+        else:
+            copy_rows(grad_input__hw + tile.begin * parts, down, grad_output__hw + (tile.begin + w.shift) * parts,
+                      source_down, numbers, n)
         if tile.begin > tile.iw or tile.stop < tile.end:
             for r in range(n):
                 zero_columns(plan, grad_input__hw + r * down, tile.iw, tile.begin)
@@ -468,8 +519,158 @@ cdef void backward_unit(const ReplicationPad2dPlan* plan, const Tile* tile, cons
                  summed)
 
 
-cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, int64_t unit, int64_t end, const real* summed,
-                      const element* stored) noexcept nogil:
+cdef int64_t backward_packed(const ReplicationPad2dPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
+                             const real* summed, const element* stored) noexcept nogil:
+    """The units [unit, end) of a plan whose gradOutput is packed: as those of planes in the scratch."""
+    cdef ReplicationPad2dPlan inner = plan[0]
+    cdef const int64_t* g = &plan.grad_output_strides[0]
+    cdef const int64_t* x = &plan.grad_input_strides[0]
+    cdef const element* grad_output__hw
+    cdef const element* source
+    cdef element* grad_input__hw
+    cdef int64_t parts = plan.parts
+    cdef int64_t cell = parts * <int64_t>sizeof(element)
+    cdef int64_t c, k, n, r, oh, ow, rows, columns, channels, pitch
+    cdef Tile band, tile
+    cdef bint packed
+    while unit < end:
+        # Unit = ((n*bands + band)*tiles + tile)*groups + group: the groups of a pixel share its memory page.
+        k = unit // plan.groups
+        c = (unit - k * plan.groups) * plan.group
+        n = k // (plan.bands * plan.tiles)
+        band = make_tile(&plan.h, k // plan.tiles % plan.bands * plan.band, plan.band)
+        tile = make_tile(&plan.w, k % plan.tiles * plan.tile, plan.tile)
+        unit += 1
+        channels = least(plan.group, plan.channels - c)
+        grad_output__hw = <const element*>data[0] + parts * (n * g[0] + c * g[1])
+        grad_input__hw = <element*>data[2] + parts * (n * x[0] + c * x[1])
+        oh = first_source(&plan.h, &band)
+        ow = first_source(&plan.w, &tile)
+        rows = most(end_source(&plan.h, &band) - oh, 0)
+        columns = most(end_source(&plan.w, &tile) - ow, 0)
+        packed = most(rows, columns) <= plan.packed // cell and rows * columns <= plan.packed // cell
+        pitch = packed_plane(rows * columns, cell) // cell if packed else 0
+        packed = packed and plan.group * pitch <= plan.packed // cell
+        inner.grad_output_strides[2] = columns if packed else g[2]
+        inner.grad_output_strides[3] = 1 if packed else g[3]
+        if packed:
+            for r in range(rows):
+                transpose(<element*>scratch + r * columns * parts, pitch,
+                          grad_output__hw + ((oh + r) * g[2] + ow * g[3]) * parts, g[3], columns, channels, cell)
+        for k in range(channels):
+            source = grad_output__hw + k * parts
+            if packed:
+                # Where the whole plane would begin.
+                source = <const element*>scratch + (k * pitch - oh * columns - ow) * parts
+            backward_unit(&inner, &tile, source, grad_input__hw + k * x[1] * parts, band.iw, band.end, summed)
+    if plan.streamed:
+        end_streams()
+    return ALL_GOOD
+
+
+cdef void zero_pixels(element* to, int64_t along, int64_t depth, int64_t begin, int64_t end) noexcept nogil:
+    cdef int64_t iw
+    for iw in range(begin, end):
+        memset(to + iw * along, 0, <size_t>depth * sizeof(element))
+
+
+cdef void fold_pixels(element* to, const element* run, int64_t n, int64_t along, int64_t down, int64_t rows,
+                      int64_t depth, int64_t parts, const real* summed) noexcept nogil:
+    """The first or last pixel of a row: the sum of a run of n pixels, `along` numbers apart, in each of `rows` rows."""
+    cdef real[COLUMNS] sums
+    cdef real[PIECE] column
+    cdef int64_t most_chains = LANES // parts if n * parts >= LONG else 1
+    cdef int64_t at = 0
+    cdef int64_t chains, k, m
+    while at < depth:
+        m = least(depth - at, PIECE)
+        chains = most_chains
+        if rows == 1 and chains == 1:
+            sum_dense_rows(<real*>sums, run + at, along, n, m)
+        else:
+            memset(sums, 0, <size_t>(chains * m) * sizeof(real))
+            for k in range(n):
+                sum_dense_rows(<real*>column, run + k * along + at, down, rows, m)
+                add_row(<real*>sums + k % chains * m, <const real*>column, m)
+        while chains > 1:
+            chains //= 2
+            add_row(<real*>sums, <const real*>sums + chains * m, chains * m)
+        store_sums(to + at, <const real*>sums, m)
+        at += m
+
+
+cdef void pixel_row(const ReplicationPad2dPlan* plan, const Tile* tile, const element* grad_output__wc, int64_t rows,
+                    element* grad_input__wc, const real* summed) noexcept nogil:
+    """One row of gradInput from consecutive rows of gradOutput."""
+    cdef real[COLUMNS] sums
+    cdef const Axis* w = &plan.w
+    cdef int64_t parts = plan.parts
+    cdef int64_t depth = plan.channels * parts
+    cdef int64_t source_along = plan.grad_output_strides[3] * parts
+    cdef int64_t source_down = plan.grad_output_strides[2] * parts
+    cdef int64_t along = plan.grad_input_strides[3] * parts
+    cdef const element* source = grad_output__wc + (tile.begin + w.shift) * source_along
+    cdef element* to = grad_input__wc + tile.begin * along
+    cdef int64_t pixels = tile.stop - tile.begin
+    cdef int64_t n = depth
+    cdef int64_t i, at, m
+    zero_pixels(grad_input__wc, along, depth, tile.iw, tile.begin)
+    zero_pixels(grad_input__wc, along, depth, tile.stop, tile.end)
+    if source_along == depth and along == depth:
+        # Pixels that follow one another are one.
+        n *= pixels
+        pixels = least(pixels, 1)
+    if rows == 1:
+        copy_rows(to, along, source, source_along, n, pixels)
+    else:
+        for i in range(pixels):
+            at = 0
+            while at < n:
+                m = least(n - at, COLUMNS)
+                sum_dense_rows(<real*>sums, source + i * source_along + at, source_down, rows, m)
+                store_sums(to + i * along + at, <const real*>sums, m)
+                at += m
+    if tile.head > 0:
+        fold_pixels(grad_input__wc, grad_output__wc, tile.head, source_along, source_down, rows, depth, parts, summed)
+    if tile.tail > 0:
+        fold_pixels(grad_input__wc + (w.size - 1) * along, grad_output__wc + (w.out - tile.tail) * source_along,
+                    tile.tail, source_along, source_down, rows, depth, parts, summed)
+
+
+cdef int64_t backward_pixels(const ReplicationPad2dPlan* plan, char** data, int64_t unit, int64_t end,
+                             const real* summed, const element* stored) noexcept nogil:
+    """The units [unit, end) of a plan of pixels; their rows are chosen as those of planes in backward_unit."""
+    cdef const Axis* h = &plan.h
+    cdef const int64_t* g = &plan.grad_output_strides[0]
+    cdef const int64_t* x = &plan.grad_input_strides[0]
+    cdef int64_t parts = plan.parts
+    cdef int64_t n, ih, oh, rows
+    cdef Tile tile
+    cdef element* to
+    while unit < end:
+        n = unit // (plan.tiles * plan.bands)
+        ih = unit // plan.tiles % plan.bands * plan.band
+        tile = make_tile(&plan.w, unit % plan.tiles * plan.tile, plan.tile)
+        unit += 1
+        for ih in range(ih, least(ih + plan.band, h.size)):
+            to = <element*>data[2] + (n * x[0] + ih * x[2]) * parts
+            oh = ih + h.shift
+            rows = 1
+            if ih == 0 and h.head > 0:
+                oh = 0
+                rows = h.head
+            elif ih == h.size - 1 and h.tail > 0:
+                oh = h.out - h.tail
+                rows = h.tail
+            elif not h.begin <= ih < h.end:
+                zero_pixels(to, x[3] * parts, plan.channels * parts, tile.iw, tile.end)
+                continue
+            pixel_row(plan, &tile, <const element*>data[0] + (n * g[0] + oh * g[2]) * parts, rows, to, summed)
+    return ALL_GOOD
+
+
+cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
+                      const real* summed, const element* stored) noexcept nogil:
     """The units [unit, end); the last two arguments give their types only."""
     cdef const element* grad_output__nchw = <const element*>data[0]
     cdef element* grad_input__nchw = <element*>data[2]
@@ -477,6 +678,10 @@ cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, int64_t uni
     cdef element* grad_input__hw
     cdef int64_t n, c, ih, iw
     cdef Tile tile
+    if plan.layout == PACKED:
+        return backward_packed(plan, data, scratch, unit, end, summed, stored)
+    if plan.layout == PIXELS:
+        return backward_pixels(plan, data, unit, end, summed, stored)
     # Unit = ((n*C + c)*bands + band)*tiles + tile: taken apart once, then counted on.
     iw = ih = c = 0
     if unit > 0:
@@ -485,7 +690,7 @@ cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, int64_t uni
         c = unit // plan.tiles // plan.bands
     n = quotient(c, plan.channels)
     c -= n * plan.channels
-    tile = make_tile(&plan.w, iw, least(plan.tile, plan.w.size - iw))
+    tile = make_tile(&plan.w, iw, plan.tile)
     while unit < end:
         unit += 1
         grad_output__hw = grad_output__nchw + plan.parts * (
@@ -495,7 +700,7 @@ cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, int64_t uni
         backward_unit(plan, &tile, grad_output__hw, grad_input__hw, ih, least(ih + plan.band, plan.h.size), summed)
         if plan.tiles > 1:
             iw = iw + plan.tile if iw + plan.tile < plan.w.size else 0
-            tile = make_tile(&plan.w, iw, least(plan.tile, plan.w.size - iw))
+            tile = make_tile(&plan.w, iw, plan.tile)
         if iw == 0:
             ih += plan.band
             if ih >= plan.h.size:
@@ -504,23 +709,29 @@ cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, int64_t uni
                 if c == plan.channels:
                     c = 0
                     n += 1
+    if plan.streamed:
+        end_streams()
     return ALL_GOOD
 
 
 cdef int64_t backward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return backward(<const ReplicationPad2dPlan*>plan, data, begin, end, <const float*>NULL, <const float*>NULL)
+    return backward(<const ReplicationPad2dPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                    <const float*>NULL)
 
 
 cdef int64_t backward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return backward(<const ReplicationPad2dPlan*>plan, data, begin, end, <const double*>NULL, <const double*>NULL)
+    return backward(<const ReplicationPad2dPlan*>plan, data, scratch, begin, end, <const double*>NULL,
+                    <const double*>NULL)
 
 
 cdef int64_t backward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return backward(<const ReplicationPad2dPlan*>plan, data, begin, end, <const float*>NULL, <const half*>NULL)
+    return backward(<const ReplicationPad2dPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                    <const half*>NULL)
 
 
 cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return backward(<const ReplicationPad2dPlan*>plan, data, begin, end, <const float*>NULL, <const bfloat*>NULL)
+    return backward(<const ReplicationPad2dPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                    <const bfloat*>NULL)
 
 
 cdef void replication_pad2d_kernels(KernelTable* table) noexcept nogil:

@@ -10,16 +10,23 @@
  *
  * Why intrinsics: a permutation of two vectors by a table loads, sums and stores 16 results in about as many
  * instructions. Compilers make scalar code of the loop. The vector and the plain forms add the same terms in the same
- * order: a lane that is masked out adds +0.0 to a sum that is not -0.0.
+ * order: a lane that is masked out adds nothing, or +0.0 to a sum that is not -0.0.
+ *
+ * Bounds, from the code that gcc 12 makes. AVX-512, two terms in float32: two loads, two permutations of a pair under a
+ * mask, two additions and one store for 16 results; loads and stores that cross cache lines bind it in the caches,
+ * memory beyond them. bfloat16: one load of 32 words, a permutation of words and an addition a term, then six
+ * instructions that round: as much arithmetic as memory traffic, bound by it in the caches (two thirds of the time of
+ * widening before permuting). float16: one permutation makes all terms of a group, whose conversion, two vectors wide,
+ * binds it (four terms: five sixths of the time). A period of several groups adds for each the loads of its lanes, a
+ * comparison and an addition a term, or, in float16, six instructions in all. AVX2 needs for each term of 8 results two
+ * permutations, a shift, a blend and an `and`: shuffles bind it.
  */
 #ifndef ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D_H
 #define ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D_H
 #include <stdint.h>
 #include <string.h>
-#include "half.h"
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+
+#include "transpose.h" /* sums of rows, transposition */
 
 #define ACLNN_BW_GROUP_BYTES 32
 #define ACLNN_BW_FORCE_INLINE static inline __attribute__((always_inline))
@@ -84,20 +91,7 @@ ACLNN_BW_FORCE_INLINE int64_t aclnn_bw_group_first(const char *group)
         return 0;                                                                                                     \
     }
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-
-ACLNN_BW_FORCE_INLINE __m512 aclnn_bw_load_float(const float *from) { return _mm512_loadu_ps(from); }
-
-ACLNN_BW_FORCE_INLINE __m512 aclnn_bw_load_half(const aclnn_bw_half *from)
-{
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
-}
-
-ACLNN_BW_FORCE_INLINE __m512 aclnn_bw_load_bfloat(const aclnn_bw_bfloat *from)
-{
-    __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)from));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
-}
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 ACLNN_BW_FORCE_INLINE void aclnn_bw_store_float(float *to, __m512 sum, int width)
 {
@@ -119,56 +113,151 @@ ACLNN_BW_FORCE_INLINE void aclnn_bw_store_16_bits(void *to, __m256i bits, int wi
         _mm_storel_epi64((__m128i *)to, _mm256_castsi256_si128(bits));
 }
 
-ACLNN_BW_FORCE_INLINE void aclnn_bw_store_half(aclnn_bw_half *to, __m512 sum, int width)
-{
-    aclnn_bw_store_16_bits(to, _mm512_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT), width);
-}
-
 ACLNN_BW_FORCE_INLINE void aclnn_bw_store_bfloat(aclnn_bw_bfloat *to, __m512 sum, int width)
 {
-    __m512i bits = _mm512_castps_si512(sum);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    __m512i bits = _mm512_castps_si512(sum), upper;
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+    rounded = _mm512_mask_add_epi32(rounded, _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000)), rounded,
+                                    _mm512_set1_epi32(1));
     rounded = _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q), bits,
                                    _mm512_set1_epi32(0x400000));
-    aclnn_bw_store_16_bits(to, _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)), width);
+    /* The upper words of the 32-bit lanes, side by side: one shuffle instead of a shift and a narrowing of two. */
+    upper = _mm512_cvtepu8_epi16(_mm256_setr_epi8(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                                  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+    aclnn_bw_store_16_bits(to, _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, rounded)), width);
 }
 
-#define ACLNN_BW_GROUPS_OF_FLOATS(kind, type)                                                                         \
-    typedef struct {                                                                                                  \
-        __m512i index[8];                                                                                             \
-        __mmask16 there[8];                                                                                           \
-    } aclnn_bw_lanes_##kind;                                                                                          \
-    ACLNN_BW_FORCE_INLINE void aclnn_bw_open_##kind(aclnn_bw_lanes_##kind *lanes, const char *group, int width,       \
-                                                    int terms)                                                        \
-    {                                                                                                                 \
-        __m128i lane = _mm_loadu_si128((const __m128i *)(const void *)(group + 8));                                   \
-        __m128i next = _mm_loadu_si128((const __m128i *)(const void *)(group + 9));                                   \
-        for (int r = 0; r < terms; r++) {                                                                             \
-            __m128i index = _mm_add_epi8(lane, _mm_set1_epi8((char)r));                                               \
-            lanes->index[r] = _mm512_cvtepu8_epi32(index);                                                            \
-            lanes->there[r] = _mm_cmplt_epu8_mask(index, next);                                                       \
-        }                                                                                                             \
-        (void)width;                                                                                                  \
-    }                                                                                                                 \
-    ACLNN_BW_FORCE_INLINE void aclnn_bw_step_##kind(type *to, const type *from, const aclnn_bw_lanes_##kind *lanes,   \
-                                                    int width, int terms)                                             \
-    {                                                                                                                 \
-        __m512 sum = _mm512_setzero_ps();                                                                             \
-        __m512 low = aclnn_bw_load_##kind(from);                                                                      \
-        __m512 high = terms == 1 ? low : aclnn_bw_load_##kind(from + 16);                                             \
-        for (int r = 0; r < terms; r++)                                                                               \
-            sum = _mm512_add_ps(sum, terms == 1                                                                       \
-                ? _mm512_maskz_permutexvar_ps(lanes->there[r], lanes->index[r], low)                                  \
-                : _mm512_maskz_permutex2var_ps(lanes->there[r], low, lanes->index[r], high));                         \
-        aclnn_bw_store_##kind(to, sum, width);                                                                        \
-    }                                                                                                                 \
-    ACLNN_BW_NOT_EVENLY(kind, type)                                                                                   \
-    ACLNN_BW_SUM_GROUPS(kind, type)
+typedef struct {
+    __m512i index[8];
+    __mmask16 there[8];
+} aclnn_bw_lanes_float;
 
-ACLNN_BW_GROUPS_OF_FLOATS(float, float)
-ACLNN_BW_GROUPS_OF_FLOATS(half, aclnn_bw_half)
-ACLNN_BW_GROUPS_OF_FLOATS(bfloat, aclnn_bw_bfloat)
+/* Term r of every result is element index[r], where it is `there`. */
+ACLNN_BW_FORCE_INLINE void aclnn_bw_open_float(aclnn_bw_lanes_float *lanes, const char *group, int width, int terms)
+{
+    __m128i lane = _mm_loadu_si128((const __m128i *)(const void *)(group + 8));
+    __m128i next = _mm_loadu_si128((const __m128i *)(const void *)(group + 9));
+    __m128i owned = _mm_sub_epi8(next, lane);
+    __m512i first = _mm512_cvtepu8_epi32(lane);
+    for (int r = 0; r < terms; r++) {
+        lanes->index[r] = _mm512_add_epi32(first, _mm512_set1_epi32(r));
+        lanes->there[r] = _mm_cmpgt_epu8_mask(owned, _mm_set1_epi8((char)r));
+    }
+    (void)width;
+}
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_step_float(float *to, const float *from, const aclnn_bw_lanes_float *lanes,
+                                               int width, int terms)
+{
+    __m512 sum = _mm512_setzero_ps();
+    __m512 low = _mm512_loadu_ps(from);
+    __m512 high = terms == 1 ? low : _mm512_loadu_ps(from + 16);
+    for (int r = 0; r < terms; r++)
+        sum = _mm512_add_ps(sum, terms == 1
+            ? _mm512_maskz_permutexvar_ps(lanes->there[r], lanes->index[r], low)
+            : _mm512_maskz_permutex2var_ps(lanes->there[r], low, lanes->index[r], high));
+    aclnn_bw_store_float(to, sum, width);
+}
+
+ACLNN_BW_NOT_EVENLY(float, float)
+ACLNN_BW_SUM_GROUPS(float, float)
+
+/* All terms of a group, `width` words of each, are one vector of 32 words. */
+typedef struct {
+    __m512i index;
+    __mmask32 there;
+} aclnn_bw_lanes_half;
+
+/* The first `width` of 16 bytes, as often as 32 hold them. */
+ACLNN_BW_FORCE_INLINE __m256i aclnn_bw_repeat(__m128i bytes, int width)
+{
+    return width == 16 ? _mm256_broadcastsi128_si256(bytes)
+        : width == 8 ? _mm256_broadcastq_epi64(bytes) : _mm256_broadcastd_epi32(bytes);
+}
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_open_half(aclnn_bw_lanes_half *lanes, const char *group, int width, int terms)
+{
+    __m128i lane = _mm_loadu_si128((const __m128i *)(const void *)(group + 8));
+    __m128i next = _mm_loadu_si128((const __m128i *)(const void *)(group + 9));
+    __m256i term = width == 16 ? _mm256_set_epi64x(0x0101010101010101, 0x0101010101010101, 0, 0)
+        : width == 8 ? _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0)
+        : _mm256_set_epi64x(0x0707070706060606, 0x0505050504040404, 0x0303030302020202, 0x0101010100000000);
+    lanes->index = _mm512_cvtepu8_epi16(_mm256_add_epi8(aclnn_bw_repeat(lane, width), term));
+    lanes->there = _mm256_cmpgt_epu8_mask(aclnn_bw_repeat(_mm_sub_epi8(next, lane), width), term);
+    (void)terms;
+}
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_step_half(aclnn_bw_half *to, const aclnn_bw_half *from,
+                                              const aclnn_bw_lanes_half *lanes, int width, int terms)
+{
+    __m512i words = terms == 1
+        ? _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)from))
+        : _mm512_loadu_si512((const void *)from);
+    __m512 low, high;
+    words = _mm512_maskz_permutexvar_epi16(lanes->there, lanes->index, words);
+    low = _mm512_cvtph_ps(_mm512_castsi512_si256(words));
+    high = terms == 1 ? low : _mm512_cvtph_ps(_mm512_extracti64x4_epi64(words, 1));
+    if (width == 16) {
+        __m512 sum = _mm512_add_ps(_mm512_setzero_ps(), low);
+        if (terms > 1)
+            sum = _mm512_add_ps(sum, high);
+        _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT));
+    } else if (width == 8) {
+        __m256 sum = _mm256_add_ps(_mm256_setzero_ps(), _mm512_castps512_ps256(low));
+        sum = _mm256_add_ps(sum, _mm512_extractf32x8_ps(low, 1));
+        sum = _mm256_add_ps(sum, _mm512_castps512_ps256(high));
+        sum = _mm256_add_ps(sum, _mm512_extractf32x8_ps(high, 1));
+        _mm_storeu_si128((__m128i *)(void *)to, _mm256_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT));
+    } else {
+        __m128 sum = _mm_add_ps(_mm_setzero_ps(), _mm512_castps512_ps128(low));
+        sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(low, 1));
+        sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(low, 2));
+        sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(low, 3));
+        sum = _mm_add_ps(sum, _mm512_castps512_ps128(high));
+        sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(high, 1));
+        sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(high, 2));
+        sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(high, 3));
+        _mm_storel_epi64((__m128i *)(void *)to, _mm_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT));
+    }
+}
+
+ACLNN_BW_NOT_EVENLY(half, aclnn_bw_half)
+ACLNN_BW_SUM_GROUPS(half, aclnn_bw_half)
+
+/* A bfloat16 is the upper half of a float32: one permutation of words widens what it moves, and 32 fill a vector. */
+typedef struct {
+    __m512i index[8];
+    __mmask16 there[8];
+} aclnn_bw_lanes_bfloat;
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_open_bfloat(aclnn_bw_lanes_bfloat *lanes, const char *group, int width, int terms)
+{
+    __m128i lane = _mm_loadu_si128((const __m128i *)(const void *)(group + 8));
+    __m128i next = _mm_loadu_si128((const __m128i *)(const void *)(group + 9));
+    __m128i owned = _mm_sub_epi8(next, lane);
+    __m512i first = _mm512_slli_epi32(_mm512_cvtepu8_epi32(lane), 16);
+    for (int r = 0; r < terms; r++) {
+        lanes->index[r] = _mm512_add_epi32(first, _mm512_set1_epi32(r << 16));
+        lanes->there[r] = _mm_cmpgt_epu8_mask(owned, _mm_set1_epi8((char)r));
+    }
+    (void)width;
+}
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_step_bfloat(aclnn_bw_bfloat *to, const aclnn_bw_bfloat *from,
+                                                const aclnn_bw_lanes_bfloat *lanes, int width, int terms)
+{
+    __m512 sum = _mm512_setzero_ps();
+    __m512i words = terms == 1
+        ? _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)from))
+        : _mm512_loadu_si512((const void *)from);
+    for (int r = 0; r < terms; r++)
+        sum = _mm512_mask_add_ps(sum, lanes->there[r], sum, _mm512_castsi512_ps(
+            _mm512_maskz_permutexvar_epi16(0xaaaaaaaa, lanes->index[r], words)));
+    aclnn_bw_store_bfloat(to, sum, width);
+}
+
+ACLNN_BW_NOT_EVENLY(bfloat, aclnn_bw_bfloat)
+ACLNN_BW_SUM_GROUPS(bfloat, aclnn_bw_bfloat)
 
 /* Eight doubles fill a vector: a group is worked off in two halves, each of at most 16 elements. */
 typedef struct {

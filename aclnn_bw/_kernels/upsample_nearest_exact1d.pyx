@@ -18,13 +18,19 @@ a ratio of 3:2 in float32 takes a quarter of the time of the plain form. Where t
 as for factors of 2, 4, 3/2 and 1/2, its lanes stay in registers. Dense rows whose map has a short period are joined end
 to end: no row then has an end to treat apart, and one row is long enough for a vector. Longer stretches are summed four
 at a time, for no order but the ascending one is allowed within each.
+
+Where channels lie side by side in gradOutput, a cache line of them or several are transposed to rows of the scratch, a
+block at a time, and these are worked off as any others; the scratch has SPAN elements behind each row, which groups may
+read and mask out. A block that does not fit, because of long stretches, is gathered element by element (8x256x256 to
+512 in float32: 3 times the time). Where those of out do so too, all channels of a source are added as vectors.
 """
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._core.upsample_nearest_exact1d cimport (
-    FILLED, PERIODIC, SPAN, Block, Group, UpsampleNearestExact1dPlan, fill_block,
+    FILLED, PACKED, PERIODIC, PIXELS, SPAN, Block, Group, UpsampleNearestExact1dPlan, fill_block, packed_row,
 )
 from aclnn_bw._kernels.rows cimport bfloat, copy, element, half, load_row, narrow_row, real, store_row
 
@@ -41,6 +47,17 @@ cdef extern from "upsample_nearest_exact1d.h" nogil:
     void sum_groups_bfloat "aclnn_bw_sum_groups_bfloat" (
         bfloat* to, const bfloat* source, const char* groups, int64_t count, int64_t periods, int64_t stride,
         int64_t terms) noexcept
+    void sum_float_rows "aclnn_bw_sum_float_rows" (
+        float* to, const float* source, int64_t down, int64_t rows, int64_t n) noexcept
+    void sum_double_rows "aclnn_bw_sum_double_rows" (
+        double* to, const double* source, int64_t down, int64_t rows, int64_t n) noexcept
+    void sum_half_rows "aclnn_bw_sum_half_rows" (
+        float* to, const half* source, int64_t down, int64_t rows, int64_t n) noexcept
+    void sum_bfloat_rows "aclnn_bw_sum_bfloat_rows" (
+        float* to, const bfloat* source, int64_t down, int64_t rows, int64_t n) noexcept
+    void transpose "aclnn_bw_transpose" (
+        void* to, int64_t to_pitch, const void* source, int64_t source_pitch, int64_t rows, int64_t columns,
+        int64_t cell) noexcept
 
 cdef enum:
     PIECE = 16      # groups worked off at a time where copies are made
@@ -215,6 +232,96 @@ cdef void sum_stretches(const Block* block, const element* source, int64_t sourc
         k += n
 
 
+cdef inline void sum_row(const Block* block, const element* source, int64_t source_stride, int64_t readable,
+                         element* to, int64_t to_stride, int64_t targets, const real* summed) noexcept nogil:
+    """A unit of one channel."""
+    if block.width > 0:
+        sum_grouped(block, source, source_stride, readable, to, to_stride, targets)
+    else:
+        sum_stretches(block, source, source_stride, readable, to, to_stride, targets, summed)
+
+
+cdef void sum_packed(const UpsampleNearestExact1dPlan* plan, const Block* block, const element* source,
+                     int64_t readable, int64_t channels, element* to, int64_t targets, char* scratch,
+                     const real* summed) noexcept nogil:
+    """A unit of several channels whose sources lie side by side: as rows of the scratch, of what the block owns and
+    room behind it, or, where that is too much, one by one."""
+    cdef int64_t owned = least(ceil_div(targets, block.targets) * block.sources, readable)
+    cdef int64_t pitch = packed_row(owned, sizeof(element)) // <int64_t>sizeof(element)
+    cdef bint packed = plan.depth * pitch <= plan.packed // <int64_t>sizeof(element)
+    cdef int64_t c
+    if packed:
+        transpose(scratch, pitch, source, plan.grad_output_strides[2], owned, channels, sizeof(element))
+    for c in range(channels):
+        if packed:
+            sum_row(block, <const element*>scratch + c * pitch, 1, owned + SPAN, to + c * plan.out_strides[1],
+                    plan.out_strides[2], targets, summed)
+        else:
+            sum_row(block, source + c, plan.grad_output_strides[2], readable, to + c * plan.out_strides[1],
+                    plan.out_strides[2], targets, summed)
+
+
+cdef inline void sum_sources(real* to, const element* source, int64_t down, int64_t rows, int64_t n) noexcept nogil:
+    """to[:n] = 0.0 + the first row + the second ..., widened."""
+    if element is half:
+        sum_half_rows(<float*>to, source, down, rows, n)
+    elif element is bfloat:
+        sum_bfloat_rows(<float*>to, source, down, rows, n)
+    elif element is float:
+        sum_float_rows(<float*>to, source, down, rows, n)
+    else:
+        sum_double_rows(<double*>to, source, down, rows, n)
+
+
+cdef void sum_pixel(element* to, const element* source, int64_t down, int64_t rows, int64_t n,
+                    const real* summed) noexcept nogil:
+    """to[:n] = the sum of `rows` rows of n sources."""
+    cdef real[SOURCES] sums
+    cdef real* made = sums
+    cdef int64_t at = 0
+    cdef int64_t m
+    if rows == 0:
+        memset(to, 0, <size_t>n * sizeof(element))
+        return
+    while at < n:
+        m = least(n - at, SOURCES)
+        if (real is float and element is float) or (real is double and element is double):
+            made = to + at
+            sum_sources(made, source + at, down, rows, m)
+        else:
+            sum_sources(made, source + at, down, rows, m)
+            narrow_row(to + at, <const real*>made, m)
+        at += m
+
+
+cdef void sum_pixels(const UpsampleNearestExact1dPlan* plan, const Block* block, const element* source, element* to,
+                     int64_t targets, const real* summed) noexcept nogil:
+    """A unit of all channels of a target."""
+    cdef const Group* group = <const Group*>(block + 1)
+    cdef const int64_t* starts = <const int64_t*>(block + 1)
+    cdef int64_t along = plan.grad_output_strides[2]
+    cdef int64_t k = 0      # targets of the period, of the group
+    cdef int64_t lane = 0
+    cdef int64_t i, start, end
+    for i in range(targets):
+        if block.width > 0:
+            start = group.first + group.lane[lane]
+            end = group.first + group.lane[lane + 1]
+        else:
+            start = starts[k]
+            end = starts[k + 1]
+        sum_pixel(to + i * plan.out_strides[2], source + start * along, along, end - start, plan.depth, summed)
+        k += 1
+        lane += 1
+        if lane == block.width:
+            lane = 0
+            group += 1
+        if k == block.targets:
+            k = lane = 0
+            group = <const Group*>(block + 1)
+            source += block.sources * along
+
+
 cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                       const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
@@ -247,15 +354,18 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
                 block = <const Block*>scratch
                 fill_block(&plan.map, k * plan.block, targets, <Block*>scratch)
             first = block.first
-        source = (grad_output__ncl + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
+        source = (grad_output__ncl + n * plan.grad_output_strides[0] + c * plan.depth * plan.grad_output_strides[1]
                   + first * plan.grad_output_strides[2])
-        to = out__ncl + n * plan.out_strides[0] + c * plan.out_strides[1] + k * plan.block * plan.out_strides[2]
-        if block.width > 0:
-            sum_grouped(block, source, plan.grad_output_strides[2], plan.sources - first, to, plan.out_strides[2],
-                        targets)
+        to = (out__ncl + n * plan.out_strides[0] + c * plan.depth * plan.out_strides[1]
+              + k * plan.block * plan.out_strides[2])
+        if plan.layout == PACKED:
+            sum_packed(plan, block, source, plan.sources - first, least(plan.depth, plan.all_channels - c * plan.depth),
+                       to, targets, scratch + (plan.table_bytes if plan.tables == FILLED else 0), summed)
+        elif plan.layout == PIXELS:
+            sum_pixels(plan, block, source, to, targets, summed)
         else:
-            sum_stretches(block, source, plan.grad_output_strides[2], plan.sources - first, to, plan.out_strides[2],
-                          targets, summed)
+            sum_row(block, source, plan.grad_output_strides[2], plan.sources - first, to, plan.out_strides[2], targets,
+                    summed)
         if plan.tables != FILLED:
             k += 1
             if k < plan.blocks:
