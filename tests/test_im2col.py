@@ -149,6 +149,20 @@ LARGE = [
 ]
 every_large = pytest.mark.parametrize("columns", LARGE, ids=str)
 
+# Enough channels for several groups of those that are worked on together, the last one smaller; rows in several bands.
+GROUPED = [
+    Columns((2, 37, 40, 42), 3, 1, 1),
+    Columns((1, 70, 23, 17), 3, 2, 2),
+    Columns((3, 67, 7, 7), 3, 1, 1),
+    Columns((1, 5, 6, 6), 3),
+    Columns((2, 35, 30, 32), 2, 1, 0, 2),
+    Columns((1, 3, 96, 80), 16, 1, 0, 16),
+    Columns((1, 35, 41, 39), 3, 1, 1, 2),
+    Columns((1, 130, 19, 18), 1),
+    Columns((2, 33, 17, 5), (5, 2), 1, (2, 1), (3, 1)),
+]
+every_grouped = pytest.mark.parametrize("columns", GROUPED, ids=str)
+
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
@@ -510,6 +524,64 @@ def test_same_bytes_whatever_layout(layout, dtype, rng):
 
 
 @every_dtype
+@every_grouped
+def test_same_bytes_whatever_is_grouped(columns, dtype, rng):
+    """Positions whose channels lie side by side, in gradOutput, in out and in both; rows with gaps behind them."""
+    grad = sprinkled(columns.gradients(rng, dtype), rng, 0.001)
+    with aclnn_bw.num_threads(1):
+        expected = two_phase(columns, grad)
+    assert_is_im2col_backward(expected, grad, columns)
+    for threads, layout in product((1, 2, 3), ("contiguous", "planes_transposed", "columns_cropped")):
+        with aclnn_bw.num_threads(threads):
+            view = guarded_copy(grad, layout, threads).view
+            for out_layout in ("contiguous", "channels_last", "channels_last_reversed", "rows_reversed"):
+                out = Guarded(columns.image_shape, grad.dtype, out_layout, threads)
+                two_phase(columns, view, "Host", out.view)
+                out.assert_outside_untouched()
+                assert_same_bytes(out.view, expected)
+            one = two_phase(columns._replace(image_shape=columns.image_shape[1:]), view[0])
+            assert_same_bytes(one, expected[0])
+
+
+# One image each; so many are made that both arrays exceed the last-level cache of most machines.
+BEYOND_CACHE = [
+    Columns((3, 127, 130), 2, 1, 0, 2),
+    Columns((3, 96, 80), 16, 1, 0, 16),
+    Columns((5, 90, 64), (3, 2), 1, 0, (4, 2)),  # rows that no window reaches
+    Columns((2, 5, 17000), (1, 2), 1, 0, (1, 2)),  # rows longer than what is made at a time
+    Columns((16, 56, 57), 3, 1, 1),
+    Columns((70, 7, 7), 3, 1, 1),
+    Columns((5, 33, 250), 3, 1, 1, 2),
+]
+
+
+@every_dtype
+@pytest.mark.parametrize("columns", BEYOND_CACHE, ids=str)
+def test_same_bytes_beyond_the_cache(columns, dtype, rng):
+    """Many images at once and each by itself."""
+    few = sprinkled(normal(rng, (3, *columns.shape), DTYPES[dtype]), rng, 0.001)
+    expected = np.stack([two_phase(columns, grad) for grad in few])
+    times = 2**25 // (few.nbytes + expected.nbytes) + 1
+    many = columns._replace(image_shape=(3 * times, *columns.image_shape))
+    grad = np.tile(few, (times, 1, 1))
+    for threads in (1, 2):
+        out = Guarded(many.image_shape, grad.dtype, "contiguous", threads)
+        with aclnn_bw.num_threads(threads):
+            two_phase(many, grad, "Host", out.view)
+        out.assert_outside_untouched()
+        assert_same_bytes(out.view, np.tile(expected, (times, 1, 1, 1)))
+
+
+@every_dtype
+@pytest.mark.parametrize("columns", [Columns((1, 4, 6, 6), 3), Columns((2, 3, 7, 7), 3, 1, 1)], ids=str)
+def test_tiny_calls_need_no_workspace(columns, dtype):
+    grad, out = (np.zeros(shape, DTYPES[dtype]) for shape in (columns.shape, columns.image_shape))
+    pairs = [reference.pair(value) for value in columns.attributes]
+    with aclnn_bw.soc("Host"):
+        assert aclnn_bw.aclnnIm2colBackwardGetWorkspaceSize(grad, *pairs, out)[0] == 0
+
+
+@every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(columns, dtype, rng):
     n, rows, length = columns.shape
@@ -578,7 +650,7 @@ def test_offsets_beyond_32_bits(far_axis, rng, tmp_path):
 def digests():
     """A hash of the result of each of many calls, by the name of the call."""
     found = {}
-    for index, (columns, dtype) in enumerate(product([*KINDS, LARGE[5], LARGE[8]], DTYPES)):
+    for index, (columns, dtype) in enumerate(product([*KINDS, LARGE[5], LARGE[8], *GROUPED], DTYPES)):
         rng = np.random.default_rng(index)
         grad = sprinkled(columns.gradients(rng, dtype), rng, 0.01)
         layout = list(LAYOUTS)[index % len(LAYOUTS)]
@@ -622,6 +694,8 @@ def run_at_fences():
     """Calls with all three arrays at fences; the last line printed names the call that ended the process."""
     cases = [(columns, "contiguous", end) for columns in [*KINDS, LARGE[0], LARGE[4]] for end in (False, True)]
     cases += [(columns, layout, True) for columns in KINDS for layout in ("channels_last", "all_reversed")]
+    layouts = ("contiguous", "channels_last", "planes_transposed")
+    cases += [(columns, layout, end) for columns, layout, end in product(GROUPED, layouts, (False, True))]
     cases += [(columns, "contiguous", True) for window in WINDOWS for columns in every_width(*window, beyond=())]
     memories = [fenced(2**24) for _ in range(3)]
     for (columns, layout, end), dtype in product(cases, ("float32", "bfloat16")):

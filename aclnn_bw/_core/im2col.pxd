@@ -43,14 +43,21 @@ cdef struct Im2colPlan:
     bint converts                   # out's dtype is not gradOutput's
     bint packs                      # GATHER and INTERLEAVE read dense columns; others are made so, a unit at a time
     int64_t column                  # elements between the columns that these read
+    int64_t channel                 # the same between those of two channels
     int32_t algorithm
+    int64_t group                   # channels in a unit of work
+    int64_t groups
     int64_t band                    # rows of out in a unit of work
     int64_t bands
+    bint turns                      # GATHER: out's channels lie side by side, and rows of a group are transposed
+    bint streams                    # out is dense, and written past the caches
+    int64_t stretch                 # rows that are made at a time before they are
     int64_t kw_step                 # GATHER: the same for all phases
     int64_t window_step
     Phase[MOST_PHASES] phases
     int64_t phase_pitch             # elements between the phases' sums in the scratch
     int64_t at_sums                 # byte offset in a range's scratch; the packed columns lie before them
+    int64_t at_lines                # the same of the rows that are to be transposed or streamed
 
 cdef extern int im2col_backward "aclnn_bw_im2col_backward" (
     const Context* context, const Tensor* grad_output, const IntArray* input_size, const IntArray* kernel_size,

@@ -38,8 +38,18 @@ cdef extern from * nogil:
 cdef enum:
     SMALL = 0x7fffffff              # products of two such numbers, and their sums, stay below 2**63
     BAND_BYTES = 131072             # gradOutput that a unit reads: with the next unit's, well within an L2 cache
-    PACK_BYTES = 262144             # columns made dense for a unit, if a unit of one row does not need more
+    SERIAL_BYTES = 131072           # less is left to one thread (executor.pyx)
+    GROUP_BYTES = 16384             # gradOutput of small planes that are worked on together: half of an L1 cache
+    WIDEST_POSITION = 576           # bytes of a position's columns that are packed together
+    LINES_BYTES = 262144            # out's rows that are transposed together
+    # Columns made dense for a unit, if a unit of one row does not need more; half as many where both arrays leave the
+    # cache to little else: float16 takes 0.87 of the time then.
+    PACK_BYTES = 524288
     MOST_PACK_BYTES = 1048576
+    CACHED = 33554432               # bytes of both arrays: more are written past the caches
+    STRETCH_BYTES = 8192            # out's rows that are made before they are: well within an L1 cache
+    MOST_ROW = 65536                # bytes of a row that is made first
+    SURE_EDGES = 512                # taps * elements of a row: its edges fit the kernel's tables, for any vectors
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
 
 # What the caller asked for, read into plain numbers.
@@ -187,22 +197,49 @@ cdef void find_phases(Im2colPlan* plan) noexcept nogil:
 
 
 cdef int64_t packed_columns(Im2colPlan* plan, int64_t item) noexcept nogil:
-    """Bytes of the windows that a band of rows of a plane needs; sets plan.column."""
+    """Bytes of the windows that a band of rows of a group needs; sets plan.column."""
     cdef Axis* h = &plan.h
     cdef int64_t rows = quotient(plan.band - 1 + (h.taps - 1) * h.dilation, h.stride) + 1
-    plan.column = least(rows, h.windows) * plan.w.windows
-    return ((h.taps - 1) * plan.kernel_width + plan.w.taps) * plan.column * item
+    # An odd number of cache lines: columns in step would share few sets of the L1 cache.
+    plan.column = (ceil_div(least(rows, h.windows) * plan.w.windows * item, ALIGNMENT) | 1) * quotient(ALIGNMENT, item)
+    return ((plan.group - 1) * plan.kernel_rows + (h.taps - 1) * plan.kernel_width + plan.w.taps) * plan.column * item
 
 
-cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item) noexcept nogil:
-    """Choose the algorithm and the band; returns the bytes of scratch.
+cdef void choose_group(Im2colPlan* plan, int64_t planes, int64_t threads, int64_t bytes_read,
+                       int64_t item) noexcept nogil:
+    """How many channels are worked on at once, by the way in which they lie in memory."""
+    cdef const Axis* w = &plan.w
+    cdef int64_t group = 1
+    plan.turns = False
+    if plan.algorithm == SCATTER:
+        return
+    if (plan.algorithm == GATHER and plan.out_strides[1] == 1 and plan.out_strides[3] != 1 and not plan.converts
+            and plan.channels > 1 and w.size <= quotient(LINES_BYTES, ALIGNMENT)):
+        plan.turns = True
+        group = quotient(ALIGNMENT, item)
+    if plan.grad_output_strides[2] != 1:
+        # Whole cache lines of the columns of a position.
+        if plan.grad_output_strides[1] == 1:
+            group = most(group, quotient(WIDEST_POSITION, plan.kernel_rows * item))
+    elif plan.algorithm == GATHER and bytes_read < GROUP_BYTES:
+        group = most(group, GROUP_BYTES // bytes_read)
+        if not plan.turns and threads > 1:
+            group = most(1, least(group, quotient(planes, UNITS_PER_THREAD * threads)))
+    plan.group = least(group, plan.channels)
+
+
+cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int64_t bytes, int64_t real,
+                         int64_t item) noexcept nogil:
+    """Choose the algorithm, the group and the band; returns the bytes of scratch.
 
     None of it changes a bit of the result: every algorithm adds the same terms in the same order.
     """
     cdef Axis* h = &plan.h
     cdef Axis* w = &plan.w
-    cdef int64_t bytes_read, wanted, packed
+    cdef int64_t bytes_read, wanted, packed, most_packed, units, scratch
+    cdef bint registers
     plan.algorithm = SCATTER
+    plan.group = 1
     plan.phase_pitch = w.size
     plan.column = plan.grad_output_strides[1]
     if is_small(h) and is_small(w):
@@ -221,17 +258,27 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
             else:
                 find_phases(plan)
                 plan.phase_pitch = ceil_div(w.size, w.stride) + 16
-    plan.band = h.size
     bytes_read = plan.kernel_rows * h.windows * w.windows * item
-    if bytes_read > BAND_BYTES:
+    choose_group(plan, planes, threads, bytes_read, item)
+    units = planes if plan.group == 1 else quotient(planes, plan.channels) * ceil_div(plan.channels, plan.group)
+    bytes_read *= plan.group
+    plan.band = h.size
+    if plan.turns:
+        plan.band = most(1, least(h.size, LINES_BYTES // (plan.group * w.size * item)))
+    elif bytes_read > BAND_BYTES and plan.grad_output_strides[2] == 1:
         plan.band = most(1, BAND_BYTES // ceil_div(bytes_read, h.size))
-    wanted = ceil_div(UNITS_PER_THREAD * threads, planes) if planes < UNITS_PER_THREAD * threads else 1
+    wanted = ceil_div(UNITS_PER_THREAD * threads, units) if units < UNITS_PER_THREAD * threads else 1
     if threads > 1 and wanted > 1:
         plan.band = least(plan.band, ceil_div(h.size, wanted))
     if plan.grad_output_strides[2] != 1 and plan.algorithm != SCATTER:
         packed = packed_columns(plan, item)
-        while packed > PACK_BYTES and plan.band > 1:
-            plan.band = ceil_div(plan.band, 2)
+        most_packed = PACK_BYTES if bytes <= CACHED // 2 else PACK_BYTES // 2
+        while packed > most_packed and (plan.band > 1 or plan.group > 1):
+            # Bands share the windows at their borders, groups share cache lines.
+            if plan.band > 1 and (plan.group == 1 or plan.band > 4 * (h.taps - 1) * h.dilation):
+                plan.band = ceil_div(plan.band, 2)
+            else:
+                plan.group = ceil_div(plan.group, 2)
             packed = packed_columns(plan, item)
         plan.packs = packed <= MOST_PACK_BYTES
         if plan.packs:
@@ -239,8 +286,30 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
             plan.at_sums = round_up(packed, ALIGNMENT) + 2 * ALIGNMENT
         else:
             plan.algorithm = SCATTER
+            plan.column = plan.grad_output_strides[1]
+    plan.channel = plan.kernel_rows * plan.column
     plan.bands = ceil_div(h.size, plan.band)
-    return plan.at_sums + (plan.phase_pitch * (w.stride if plan.algorithm == GATHER else 1) + w.size) * real
+    plan.groups = ceil_div(plan.channels, plan.group)
+    # Made in registers and stored: a tiny call need not look at a workspace.
+    registers = not plan.packs and (plan.algorithm == INTERLEAVE or (
+        plan.algorithm == GATHER and w.stride == 1 and w.taps * w.size <= SURE_EDGES and not plan.turns
+        and not plan.converts and plan.out_strides[3] == 1))
+    scratch = plan.at_sums
+    if not registers:
+        scratch += (plan.phase_pitch * (w.stride if plan.algorithm == GATHER else 1) + w.size) * real
+    if plan.turns:
+        plan.at_lines = round_up(scratch, ALIGNMENT)
+        scratch = plan.at_lines + plan.group * plan.band * w.size * item
+    elif (bytes > CACHED and plan.algorithm != SCATTER and not plan.converts and plan.out_strides[3] == 1
+          and plan.out_strides[2] == w.size and plan.out_strides[1] == h.size * w.size and w.size * item <= MOST_ROW):
+        plan.streams = True
+        plan.stretch = most(STRETCH_BYTES // (w.size * item), 1)
+        if plan.algorithm == INTERLEAVE and h.stride * w.size * item <= 4 * STRETCH_BYTES:
+            plan.stretch = round_up(plan.stretch, h.stride)
+        plan.stretch = least(plan.stretch, most(plan.band * plan.group, 1))
+        plan.at_lines = round_up(scratch, ALIGNMENT)
+        scratch = plan.at_lines + plan.stretch * w.size * item
+    return scratch
 
 
 cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* out, const Attributes* a,
@@ -250,7 +319,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef RangeFn kernel
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
-    cdef int64_t planes, scratch
+    cdef int64_t planes, scratch, bytes
     cdef int64_t first_h = 0
     cdef int64_t first_w = 0
     cdef int rank = out.rank
@@ -281,10 +350,10 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     plan.h = make_axis(a.size[0], windows[0], a.kernel[0], a.dilation[0], a.pad[0], a.stride[0], &first_h)
     plan.w = make_axis(a.size[1], windows[1], a.kernel[1], a.dilation[1], a.pad[1], a.stride[1], &first_w)
     plan.first_column = first_h * plan.kernel_width + first_w
-    scratch = divide_work(plan, planes, context.threads, real, item)
+    bytes = traffic(grad_output, item) + traffic(out, item_size(out.dtype))
+    scratch = divide_work(plan, planes, context.threads if bytes >= SERIAL_BYTES else 1, bytes, real, item)
     kernel = context.kernels.im2col_backward[slot_of(grad_output.dtype)]
-    set_work(executor, context, kernel, planes * plan.bands,
-             traffic(grad_output, item) + traffic(out, item_size(out.dtype)), scratch)
+    set_work(executor, context, kernel, quotient(planes, plan.channels) * plan.groups * plan.bands, bytes, scratch)
     return SUCCESS
 
 
