@@ -56,8 +56,8 @@ cdef enum:
 
 
 cdef Executor* new_executor(const Context* context, int op, int64_t plan_size) noexcept nogil:
-    """An executor without tensors, with a zeroed plan behind it: in the caller's room if there is enough, else in memory
-    of its own; NULL without memory."""
+    """An executor without tensors, with a zeroed plan behind it: in the caller's room if that is large enough, else in
+    memory of its own; NULL without memory."""
     cdef int64_t header = round_up(sizeof(Executor), ALIGNMENT)
     cdef bint lent = header + plan_size <= context.room_size
     cdef Executor* executor = <Executor*>(context.room if lent else malloc(<size_t>(header + plan_size)))
