@@ -288,6 +288,51 @@ def test_every_kernel_stride_and_padding(kernel, dtype, rng):
         check_both_entry_points(Pool(shape, kernel, stride, padding, ceil_mode, include, override), dtype, rng)
 
 
+# Channels by the cache line, and a rest; stride 1 up to the most running sums and beyond; pairs and triples of columns
+# that begin with each phase.
+SIDE_BY_SIDE = [
+    Pool((2, 35, 18, 21), 3, 1, 1),
+    Pool((2, 37, 9, 40), 3, 1, 1, False, False),
+    Pool((1, 70, 7, 5), 5, 1, 2),
+    Pool((2, 33, 17, 38), 3, 2, 1),
+    Pool((2, 9, 33, 35), 3, 2, 0, True, False),
+    Pool((1, 40, 20, 19), 3, 3),
+    Pool((1, 40, 20, 70), 5, 3, 2, True),
+    Pool((1, 35, 12, 40), 4, 3, 1),
+    Pool((1, 35, 12, 41), 2, 3, 1, True),
+    Pool((1, 35, 12, 41), 1, 3),
+    Pool((1, 17, 30, 40), 16, 1, 8),
+    Pool((1, 17, 30, 40), 17, 1, 8),
+    Pool((3, 35, 16, 18), 2),
+    Pool((2, 35, 7, 7), 7),
+]
+
+
+@every_dtype
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("pool", SIDE_BY_SIDE, ids=str)
+def test_channels_side_by_side(pool, threads, dtype, rng):
+    """Channels-last gradients give the bits of contiguous ones, in dense, gapped and channels-last results."""
+    grad = pool.gradients(rng, dtype)
+    last = np.ascontiguousarray(np.moveaxis(grad, 1, -1))
+    view = np.moveaxis(last, -1, 1)
+    wanted = one_call(grad, *pool)
+    assert_is_avg_pool2d_backward(wanted, grad, pool, Mode("Host", dtype))
+    n, c, h, w = pool.input_shape
+    with aclnn_bw.num_threads(threads):
+        dense = Guarded(pool.input_shape, grad.dtype)
+        one_call(view, *pool, out=dense.view)
+        gapped = np.full((n, c, h, w + 3), 7, grad.dtype)
+        one_call(view, *pool, out=gapped[..., :w])
+        nhwc = np.empty((n, h, w, c), grad.dtype)
+        one_call(view, *pool, out=np.moveaxis(nhwc, -1, 1))
+    dense.assert_outside_untouched()
+    assert_same_bytes(dense.view, wanted)
+    assert_same_bytes(np.ascontiguousarray(gapped[..., :w]), wanted)
+    assert np.all(gapped[..., w:] == 7)
+    assert_same_bytes(np.ascontiguousarray(np.moveaxis(nhwc, -1, 1)), wanted)
+
+
 WINDOWS = [
     (1, 1, 0), (2, 2, 0), (3, 3, 1), (4, 4, 0), (2, 1, 0), (2, 1, 1), (3, 1, 1), (3, 1, 0), (5, 1, 2), (7, 1, 3),
     (3, 2, 1), (3, 2, 0), (4, 2, 1), (5, 2, 2), (5, 3, 0), (7, 4, 3), (1, 2, 0), (2, 3, 1), (3, 8, 0), (8, 3, 4),

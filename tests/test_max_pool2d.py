@@ -76,6 +76,19 @@ KINDS = [
     MaxPool((2, 3, 50, 1), (4, 1), (2, 1), (2, 0), True),  # one column
     MaxPool((2, 3, 40, 3), 3, 2, 1),
     MaxPool((1, 2, 4, 4), 2, 100),
+    MaxPool((2, 5, 13, 20), (1, 3), (2, 1), (0, 1)),  # rows without windows
+    MaxPool((1, 6, 12, 21), (5, 3), (1, 1), (2, 1)),
+    MaxPool((1, 6, 13, 9), (3, 3), (2, 1), (1, 1), True),
+    MaxPool((1, 18, 40, 60), 3, 1, 1),  # several chunks of rows that lie end to end
+    MaxPool((1, 6, 5, 140), 3, 1, 1),  # rows too long to be laid end to end
+    MaxPool((2, 35, 8, 8), 3, 2, 1),  # small planes: of 64 positions, fewer, and just too many
+    MaxPool((1, 16, 4, 4), 2),
+    MaxPool((2, 17, 4, 4), 3, 1, 1),
+    MaxPool((1, 5, 4, 16), 2),
+    MaxPool((1, 3, 4, 18), 2),  # rows too long to be done with their plane
+    MaxPool((1, 18, 5, 13), 3, 2, 1, True),
+    MaxPool((2, 3, 64, 1), (3, 1), (1, 1), (1, 0)),
+    MaxPool((2, 19, 8, 7), 5, 3, 2, True),
 ]
 every_kind = pytest.mark.parametrize("pool", KINDS, ids=str)
 
@@ -647,6 +660,50 @@ def test_same_bytes_from_broadcast_inputs(pool, dtype, mask_layout, rng):
         view = np.broadcast_to(rng.standard_normal(kept).astype(DTYPES[dtype]), pool.output_shape)
         results = (one_call(grad, *rest, mask_layout=mask_layout) for grad in (view, view.copy()))
         assert_same_bytes(*results)
+
+
+@every_mask_layout
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("layout", ["channels_last", "all_reversed"])
+def test_same_bytes_in_any_layout_of_long_rows(layout, dtype, mask_layout, rng):
+    """Which algorithm runs, and with it the order of the sums, does not depend on strides where scratch runs short."""
+    for width in (15000, 40000):
+        pool = MaxPool((1, 5, 4, width), 3, 1, 1)
+        values, mask = pool.gradients(rng, dtype), pool.mask(pool.indices(rng), mask_layout)
+        plain = one_call(values, pool.input_shape, mask, *pool.attributes, mask_layout=mask_layout)
+        grad = guarded_copy(values, layout)
+        out = Guarded(pool.input_shape, values.dtype, layout)
+        two_phase(pool, grad.view, mask, "Host", mask_layout, out.view)
+        assert_same_bytes(out.view, plain)
+        out.assert_outside_untouched()
+
+
+def summed_in_order(pool, grad, hits, apart):
+    """Term by term in ascending (oh, ow); `apart`: each ow by itself, oh ascending, then these sums, ow ascending."""
+    (rows, columns), (kernel_h, kernel_w) = pool.input_shape[-2:], (pool.kernel_size,) * 2
+    padded = np.zeros((kernel_w if apart else 1, *pool.input_shape[:2], rows + 2 * kernel_h, columns + 2 * kernel_w))
+    sums = padded.astype(grad.dtype)
+    stride, pad = pool.stride, pool.padding
+    for kh, kw in product(reversed(range(kernel_h)), reversed(range(kernel_w))):
+        term = np.where(hits[:, :, kh * kernel_w + kw], grad, grad.dtype.type(0))
+        top, left = kernel_h - pad + kh, kernel_w - pad + kw
+        height, width = grad.shape[2:]
+        place = (..., slice(top, top + stride * height, stride), slice(left, left + stride * width, stride))
+        sums[kw if apart else 0][place] += term
+    total = sums[-1]
+    for kw in reversed(range(kernel_w - 1) if apart else ()):
+        total = total + sums[kw]
+    return total[:, :, kernel_h : kernel_h + rows, kernel_w : kernel_w + columns]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("window", [(3, 2, 1), (3, 1, 1), (3, 1, 0), (2, 1, 0), (5, 2, 2)], ids=str)
+def test_the_order_of_the_sums(window, dtype, rng):
+    for plane in ((21, 37), (7, 7)):
+        pool = MaxPool((2, 18, *plane), *window)
+        grad, hits = pool.gradients(rng, dtype), rng.random(pool.hits_shape) < 0.7
+        result = one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes)
+        assert_same_bytes(result, summed_in_order(pool, grad, hits, window == (3, 1, 1)))
 
 
 @every_mode

@@ -9,6 +9,10 @@ cdef enum CubeMathType:
     USE_FP16
     USE_HF32
 
+cdef enum:
+    WALK_TERMS = 16     # the most running sums of a WALK along an axis
+    LONGEST_LANES = 16  # elements of the longest vector
+
 cdef enum Rounding:
     ROUND_NONE
     ROUND_F16
@@ -17,7 +21,8 @@ cdef enum Rounding:
 cdef enum Algorithm:
     FILL        # one window covers the whole plane: its share everywhere
     DOUBLE      # kernel and stride 2, dense rows: every element becomes four in one pass
-    FLAT        # stride 1, as many columns out as in: the plane is one long vector
+    WALK        # stride 1: running sums in registers, down a block of columns
+    SPREAD      # stride 2 or 3, at most two windows a position: row by row, each sum stored to the positions it serves
     BANDED      # any geometry: a band of rows summed along w, then along h, then spread to what it serves
     STREAMED    # as BANDED, one row of windows at a time: for kernels so tall that a band does not fit the scratch
 
@@ -49,15 +54,23 @@ cdef struct AvgPool2dPlan:
     bint count_include_pad
     bint constant_divisor               # one divisor for every window
     int32_t algorithm
-    bint in_pairs                       # BANDED: rows and columns are written two at a time
     int32_t rounding                    # of gradOutput, before it is summed
     bint round_result                   # to float16, stored as float32
-    # A unit of work is a plane x a band of `band` values of q along h x a tile of `tile` values of q along w.
+    # A unit of work is `group` planes, one but for images whose channels lie side by side, x a band of `band` values of
+    # q along h x a tile of `tile` values along w: of q, or for WALK and SPREAD of groups of `stride` positions.
+    int64_t group
+    int64_t groups                      # of an image
     int64_t band
     int64_t bands
     int64_t tile
     int64_t tiles
+    int64_t across                      # values along w
+    # WALK and SPREAD: position i of group 0 has the windows column_first[i] .. column_first[i] + column_terms[i] - 1.
+    int64_t[3] column_first
+    int64_t[3] column_terms
     # Byte offsets in a range's scratch.
+    int64_t packed_plane                # bytes from one plane's packed rows to the next's
+    int64_t pitch                       # elements from one packed row to the next
     int64_t at_terms
     int64_t at_long
     int64_t at_short
@@ -65,6 +78,7 @@ cdef struct AvgPool2dPlan:
     int64_t[4] at_cells
     int64_t at_row
     int64_t at_factors
+    int64_t at_row_factors
 
 cdef extern int avg_pool2d_backward "aclnn_bw_avg_pool2d_backward" (
     const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* kernel_size,

@@ -30,6 +30,8 @@ cdef enum:
     NARROWEST_TILE = 32             # columns: still much less work than to sum the rows of windows again for each row
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
     LEAST_BAND = 8                  # rows
+    CACHE_LINE = 64                 # bytes
+    SPREAD_STRIDE = 8               # along h: a band of rows of gradInput fits the scratch
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -164,6 +166,41 @@ cdef bint reaches_image(const Axis* axis) noexcept nogil:
     return window_length(axis, 0, False) > 0 and window_length(axis, axis.out - 1, False) > 0
 
 
+cdef int64_t lay_out_walk(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatters) noexcept nogil:
+    """Copies of the rows of windows or their terms, for where they cannot be read in place, and of rows of
+    gradInput."""
+    cdef int64_t rows = plan.band + plan.h.terms - 1
+    cdef int64_t size
+    # What the last vector of a row may read and, after the last row, write beyond it.
+    plan.pitch = most(plan.tile, LONGEST_LANES) + plan.w.terms + 1
+    plan.at_terms = 0
+    # A whole number of cache lines and an odd one: planes that are filled side by side meet in no set of the cache.
+    plan.packed_plane = (round_up(rows * plan.pitch * real, ALIGNMENT) // ALIGNMENT | 1) * ALIGNMENT
+    size = plan.group * plan.packed_plane
+    plan.at_row = size
+    if scatters or plan.round_result:
+        size += round_up((plan.band * plan.h.stride * least(plan.tile * plan.w.stride, plan.w.size)
+                          + LONGEST_LANES * plan.w.stride) * item, ALIGNMENT)
+    plan.at_factors = size
+    plan.at_row_factors = size
+    if not plan.constant_divisor:
+        plan.at_row_factors += round_up(plan.pitch * real, ALIGNMENT)
+        size = plan.at_row_factors + round_up(rows * real, ALIGNMENT)
+    return size
+
+
+cdef void find_columns(AvgPool2dPlan* plan) noexcept nogil:
+    """Which windows each position of a group of `stride` has: `terms` of them in a long phase, else one less."""
+    cdef Axis* w = &plan.w
+    cdef int64_t i, q, r
+    plan.across = ceil_div(w.size, w.stride)
+    for i in range(w.stride):
+        q = quotient(i + w.pad, w.stride)
+        r = i + w.pad - q * w.stride
+        plan.column_terms[i] = w.terms - (r >= w.long_phases)
+        plan.column_first[i] = q - plan.column_terms[i] + 1
+
+
 cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint converts, bint scatters) noexcept nogil:
     """Place the buffers of one unit; returns the bytes. `real` and `item` are the sizes of the types that are summed
     and stored."""
@@ -173,17 +210,13 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint conve
     cdef int64_t size = 0
     cdef bint wanted
     # With one column phase a row of sums is a row of gradInput, and is written there unless it must be converted.
-    # So is a pair of rows of pairs of columns, whatever is stored.
-    cdef bint direct = plan.algorithm != STREAMED and (plan.in_pairs or (w.stride == 1 and not converts
-                                                                         and not scatters))
+    cdef bint direct = plan.algorithm != STREAMED and w.stride == 1 and not converts and not scatters
     if plan.algorithm == FILL or plan.algorithm == DOUBLE:
         return 0
-    if plan.algorithm == FLAT:
-        pitch = w.size
-        terms = (plan.band + h.terms - 1) * pitch + 2 * w.pad
-    else:
-        pitch = plan.tile + w.terms - 1
-        terms = (plan.band + h.terms - 1 if plan.algorithm == BANDED else 1) * pitch
+    if plan.algorithm == WALK or plan.algorithm == SPREAD:
+        return lay_out_walk(plan, real, item, scatters)
+    pitch = plan.tile + w.terms - 1
+    terms = (plan.band + h.terms - 1 if plan.algorithm == BANDED else 1) * pitch
     rows = plan.band * (plan.tile if plan.algorithm == STREAMED else pitch)
     plan.at_terms = size
     size += round_up(terms * real, ALIGNMENT)
@@ -199,7 +232,7 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint conve
         if wanted and not direct and (along > 1 or plan.algorithm == STREAMED):
             size += round_up(rows * real, ALIGNMENT)
         plan.at_cells[i] = size
-        if wanted and along > 0 and converts and not plan.in_pairs:
+        if wanted and along > 0 and converts:
             size += round_up(rows * item, ALIGNMENT)
     plan.at_row = size
     if scatters:
@@ -251,14 +284,14 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     cdef Axis* w = &plan.w
     cdef int64_t rows = h.count
     cdef int64_t size, wanted
+    cdef int64_t* g = plan.grad_output_strides
     # A band's first rows sum rows of windows that the band before has summed too: fewer rows than twice these are
     # mostly such work done again.
     cdef int64_t least_band = most(LEAST_BAND, 2 * (h.terms - 1))
+    plan.across = w.count
     # More rows or columns than SCRATCH_BYTES never fit: to begin with no more keeps every product below 2**63.
     plan.tile = least(w.count, SCRATCH_BYTES)
     plan.band = least(h.count, most(least_band, BAND_BYTES // 4 // plan.tile))
-    plan.in_pairs = (h.stride == 2 and w.stride == 2 and h.terms == 2 and w.terms == 2 and not scatters
-                     and not plan.round_result)
     if is_filled(plan):
         plan.algorithm = FILL
         rows = h.size
@@ -269,18 +302,22 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     elif h.terms > SCRATCH_BYTES or w.terms > SCRATCH_BYTES:
         plan.algorithm = STREAMED
         plan.band = 1
-    elif (h.stride == 1 and w.stride == 1 and w.out == w.size and w.kernel == 2 * w.pad + 1 and w.size > 4 * w.pad
-            and w.size <= SCRATCH_BYTES):
-        plan.algorithm = FLAT
+    elif h.stride == 1 and w.stride == 1 and h.terms <= WALK_TERMS and w.terms <= WALK_TERMS:
+        plan.algorithm = WALK
+    elif w.stride in (2, 3) and h.stride <= SPREAD_STRIDE and h.terms <= 2 and w.terms <= 2:
+        plan.algorithm = SPREAD
     else:
         plan.algorithm = BANDED
+    if plan.algorithm == WALK or plan.algorithm == SPREAD:
+        find_columns(plan)
+        plan.tile = least(plan.across, SCRATCH_BYTES)
+        if g[1] == 1 and g[3] != 1:
+            # Channels lie side by side: those of one cache line are copied at once, else each would fetch it again.
+            plan.group = least(plan.channels, CACHE_LINE // item)
     # Bands: the largest whose scratch stays in the cache.
     size = lay_out(plan, real, item, converts, scatters)
-    while size > BAND_BYTES and plan.band > least_band:
+    while size > BAND_BYTES * plan.group and plan.band > least_band:
         plan.band = most(ceil_div(plan.band, 2), least_band)
-        size = lay_out(plan, real, item, converts, scatters)
-    if size > SCRATCH_BYTES and plan.algorithm == FLAT:
-        plan.algorithm = BANDED
         size = lay_out(plan, real, item, converts, scatters)
     while size > SCRATCH_BYTES and plan.tile > LEAST_TILE:
         plan.tile = most(ceil_div(plan.tile, 2), LEAST_TILE)
@@ -296,12 +333,13 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
         plan.band = 1
         size = lay_out(plan, real, item, converts, scatters)
     # Few planes: split them further.
-    wanted = ceil_div(UNITS_PER_THREAD * threads, most(planes, 1))
+    wanted = ceil_div(UNITS_PER_THREAD * threads * plan.group, most(planes, 1))
     if threads > 1 and wanted > 1 and plan.algorithm != STREAMED:
         plan.band = least(plan.band, most(least(least_band, rows), ceil_div(rows, wanted)))
         size = lay_out(plan, real, item, converts, scatters)
     plan.bands = ceil_div(rows, plan.band)
-    plan.tiles = ceil_div(w.count, plan.tile)
+    plan.tiles = ceil_div(plan.across, plan.tile)
+    plan.groups = ceil_div(plan.channels, plan.group)
     return size
 
 
@@ -353,6 +391,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
         return refuse(ERR_INNER, "%s: a window lies in the padding alone", name(context, ARG_KERNEL_SIZE))
     plan.divisor[0] = divisor_override if divisor_override != 0 else window_length(&plan.h, 0, count_include_pad)
     plan.divisor[1] = 1 if divisor_override != 0 else window_length(&plan.w, 0, count_include_pad)
+    plan.group = 1
     planes = join_planes(plan, planes)
     reduced = grad_output.dtype == DT_FLOAT and context.product != HOST
     plan.round_result = reduced and (cube_math_type == USE_FP16 or context.product != ASCEND910B)
@@ -361,7 +400,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     scratch = divide_work(plan, planes, context.threads, real, item, item != real or plan.round_result,
                           plan.grad_input_strides[3] != 1)
     # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
-    units = planes * plan.bands * plan.tiles
+    units = quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles
     kernel = context.kernels.avg_pool2d_backward[slot_of(grad_output.dtype)]
     set_work(executor, context, kernel, units, traffic(grad_output, item) + traffic(grad_input, item), scratch)
     return SUCCESS

@@ -12,9 +12,13 @@ from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
 cdef enum:
     LANES = 16      # channels in a mask word; also the words to which a row of the mask is rounded up
 
+cdef enum:
+    SMALL_PLANE = 64    # bits of an integer
+
 cdef enum MaxPoolAlgorithm:
     GATHER      # each element of gradInput asks the windows that hold it
     SCATTER     # each window adds to its maximum: for kernels of many positions, and few windows to a row
+    PLANES      # SCATTER of whole planes of at most SMALL_PLANE positions
     PHASES      # forward: a row of the image split by its columns' phases, windows side by side in a vector
     SCAN        # forward: one window after the other
 
@@ -36,7 +40,7 @@ cdef struct MaxPool2dPlan:
     int64_t channels
     int64_t[4] pooled_strides       # of gradOutput or out, in elements: n, c, h, w
     int64_t[4] image_strides        # of gradInput or self
-    int64_t lanes           # channels of a unit: LANES that share words, or some whose indices are read side by side
+    int64_t lanes           # channels of a unit
     int64_t groups          # ceil(channels / lanes)
     int64_t band            # rows of a unit: of gradInput in the backward, of windows in the forward
     int64_t bands
@@ -50,7 +54,8 @@ cdef struct MaxPool2dPlan:
     int32_t algorithm
     int64_t team            # GATHER: channels that are summed at a time
     int32_t known           # GATHER: the number of a geometry of columns that has code of its own
-    int64_t sweep           # SCATTER: channels whose sums fit the scratch at a time
+    bint flat               # GATHER: rows are laid end to end for the kernel
+    int64_t sweep           # channels whose rows (SCATTER: whose sums) are in the scratch at a time
     # Byte offsets in a range's scratch.
     int64_t at_terms
     int64_t at_rows
@@ -58,9 +63,10 @@ cdef struct MaxPool2dPlan:
     int64_t at_cells
     int64_t at_phase
     int64_t at_columns
+    int64_t at_edges
     int64_t row_pitch       # elements between rows, in the forward phases of rows, in the scratch
     int64_t sum_pitch       # elements between the sums of two channels, in the forward of a row of maxima
-    int64_t chunk           # GATHER: rows of sums that the scratch holds
+    int64_t chunk           # GATHER: rows of gradInput that are made at a time
     int64_t ring            # PHASES: rows of the image that are kept
     bint coded              # forward: the mask is made from codes of the maxima's positions
     int64_t at_best

@@ -22,15 +22,17 @@ from aclnn_bw._core.types cimport (
     ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, Tensor,
 )
 
-cdef extern from "max_pool2d.h" nogil:
+cdef extern from "max_pool2d_columns.h" nogil:
     int known_columns "aclnn_bw_known_columns" (int64_t k, int64_t s, int64_t p) noexcept
+    int SAME "ACLNN_BW_SAME"
     int TEAM "ACLNN_BW_TEAM"
 
 cdef enum:
     INDEX_LIMIT = 2147483647        # positions of a plane that an argmax mask counts
     BAND_BYTES = 16384              # of scratch for the rows of a band: half an L1 cache
     WORD_BYTES = 262144             # of mask words that the channels of a group read in turn: a quarter of an L2 cache
-    CHUNK_BYTES = 4096              # of sums: the rows that are stored at a time are few enough to be prefetched
+    CHUNK_BYTES = 16384             # of sums that are made at a time: half an L1 cache
+    LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
     SCRATCH_BYTES = 1048576
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
     LEAST_BAND = 8                  # rows
@@ -39,6 +41,7 @@ cdef enum:
     CODED_KERNEL = 64               # kernels of more positions set the bits of their mask one by one
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
+    SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
     TERM_BYTES = 32                 # of the kernels' struct for a kernel position
 
 
@@ -230,33 +233,40 @@ cdef int64_t split_rows(MaxPool2dPlan* plan, int64_t rows, int64_t band, int64_t
 
 cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real,
                          bint direct) noexcept nogil:
-    """The bands and the scratch of GATHER; `direct`: rows of gradOutput are summed as they lie."""
+    """The bands and the scratch of GATHER; `direct`: rows of gradOutput can be summed as they lie."""
     cdef PoolAxis* h = &plan.h
     cdef PoolAxis* w = &plan.w
     cdef int64_t band = h.size
     cdef int64_t size = 0
+    cdef int64_t row, rows
     plan.algorithm = GATHER
-    plan.row_pitch = round_up(w.out, LANES)
     plan.known = known_columns(w.kernel, w.stride, w.pad)
-    plan.team = TEAM if plan.known else 1
+    plan.flat = plan.known == SAME and h.stride == 1 and w.size <= LONG_ROW
+    plan.row_pitch = w.out if plan.flat else round_up(w.out, LANES)
     if not plan.argmax:
         # The channels of a group read the same words: a band's are to stay in the L2 cache.
         band = least(band, most(LEAST_BAND, quotient(WORD_BYTES, plan.kernel_size * w.out * 2) * h.stride))
-    if not direct:
-        band = least(band, most(LEAST_BAND, quotient(BAND_BYTES, plan.row_pitch * real * plan.team) * h.stride))
     band = split_rows(plan, h.size, band, threads)
-    if not direct:
-        # The rows of windows that reach a band.
-        size = place(&plan.at_rows, size,
-                     least(h.out, quotient(band - 1, h.stride) + 1 + h.terms) * plan.row_pitch * real * plan.team)
-    size = place(&plan.at_terms, size, plan.kernel_size * TERM_BYTES)
+    # A channel's bytes for one row of sums and the rows of windows that reach it.
+    row = w.size * real + (h.terms + 1) * plan.row_pitch * real
+    plan.team = TEAM if plan.known and TEAM * row <= SCRATCH_BYTES // 2 else 1
+    plan.sweep = plan.team
+    if plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1 and LANES * row <= SCRATCH_BYTES // 2:
+        plan.sweep = LANES
     plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
+    if not direct or (plan.flat and plan.pooled_strides[2] != w.out):
+        rows = least(h.out, quotient(plan.chunk - 1, h.stride) + 1 + h.terms)
+        size = place(&plan.at_rows, size, rows * plan.row_pitch * real * plan.sweep)
     size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
-    if w.stride > 1:
-        size = place(&plan.at_phase, size, w.count * real)
+    if not plan.known:
+        size = place(&plan.at_terms, size, plan.kernel_size * TERM_BYTES)
+        if w.stride > 1:
+            size = place(&plan.at_phase, size, w.count * real)
+    if plan.known == SAME:
+        size = place(&plan.at_edges, size, (w.size + 1) * 2)
     if plan.argmax:
         size = place(&plan.at_columns, size, 2 * w.out * 4)
-    return place(&plan.at_cells, size, w.size * item)
+    return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
 cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real) noexcept nogil:
@@ -273,23 +283,44 @@ cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, in
     size = place(&plan.at_sums, size, plan.sweep * plan.sum_pitch * real)
     if plan.argmax:
         size = place(&plan.at_columns, size, 2 * w.out * 4)
-    return place(&plan.at_cells, size, w.size * item)
+    return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
+
+
+cdef int64_t plan_planes(MaxPool2dPlan* plan, int64_t item, int64_t real) noexcept nogil:
+    """The scratch of PLANES: the gradients and the sums of a group, unless they are summed where they lie."""
+    cdef bint native = item == real and not plan.reduced
+    cdef bint grad_dense = plan.pooled_strides[3] == 1 and plan.pooled_strides[2] == plan.w.out
+    cdef bint sums_dense = plan.image_strides[3] == 1 and plan.image_strides[2] == plan.w.size
+    cdef int64_t size = 0
+    plan.algorithm = PLANES
+    plan.band = plan.h.size
+    plan.bands = 1
+    plan.row_pitch = plan.h.out * plan.w.out
+    plan.sum_pitch = plan.h.size * plan.w.size
+    if native and grad_dense and sums_dense:
+        return 0
+    size = place(&plan.at_rows, size, LANES * plan.row_pitch * real)
+    size = place(&plan.at_sums, size, LANES * plan.sum_pitch * real)
+    return place(&plan.at_cells, size, most(plan.w.size, LANES * plan.w.out) * item)
 
 
 cdef int64_t plan_rows(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real, bint direct) noexcept nogil:
-    """Choose the algorithm; returns the bytes of scratch. Both add the same terms in the same order."""
-    cdef int64_t units = plan.units
-    cdef int64_t scratch
+    """Choose the algorithm; returns the bytes of scratch. The choice depends on the geometry and the dtype alone, for
+    the order of the sums depends on it."""
     # With the columns of its kernel compiled in, gathering takes a quarter to 0.7 of the time of scattering; in its
     # general form a quarter to all of it for a few positions, but twice the time for 5x5 windows and four times for 3x3
-    # windows at stride 3. Where a row has fewer than 5 windows of 3x3 both take as long.
+    # windows at stride 3. Small planes of short rows take up to 10 times as long with either as in one go (only float64
+    # in 3x3 windows at stride 1 without padding takes 0.8 times, in planes of 8x8). The order of the sums is the same
+    # but for the columns SAME, which stay with GATHER. The rows of one channel must fit the scratch.
+    cdef int32_t known = known_columns(plan.w.kernel, plan.w.stride, plan.w.pad)
+    cdef bint small = plan.h.size * plan.w.size <= SMALL_PLANE
     if plan.kernel_size <= 2 * least(plan.w.out, LANES) and (
-            known_columns(plan.w.kernel, plan.w.stride, plan.w.pad)
-            or (plan.kernel_size <= GATHER_TERMS and plan.w.stride <= 2)):
-        scratch = plan_gather(plan, threads, item, real, direct)
-        if scratch <= SCRATCH_BYTES:
-            return scratch
-    plan.units = units
+            known or (plan.kernel_size <= GATHER_TERMS and plan.w.stride <= 2)) and (
+            known == SAME or not small or plan.w.out > SMALL_ROW) and (
+            (plan.h.terms + 5) * most(plan.w.size, plan.w.out) * real <= SCRATCH_BYTES):
+        return plan_gather(plan, threads, item, real, direct)
+    if small:
+        return plan_planes(plan, item, real)
     return plan_scatter(plan, threads, item, real)
 
 
@@ -333,7 +364,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
         delete_executor(executor)
         return status
     result[0] = executor
-    if not start_plan(context, self, grad_output, grad_input, shapes, TEAM, executor):
+    if not start_plan(context, self, grad_output, grad_input, shapes, LANES, executor):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
     plan = <MaxPool2dPlan*>executor.plan

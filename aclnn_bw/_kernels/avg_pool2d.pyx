@@ -10,30 +10,73 @@ ascending in ow; then the rows, ascending in oh. 16-bit results are rounded once
 same terms in the same order, so bands, tiles, threads, strides and instruction sets do not show in the result.
 
 Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel (types of the plan: `Axis`). Rows oh
-outside [0, Ho) and columns ow outside [0, Wo) are zeroed in the scratch and never read from gradOutput; ih and iw are
-clipped to the band and tile, which lie inside gradInput; phase 1 has proved that both views lie inside their storage.
+outside [0, Ho) and columns ow outside [0, Wo) are masked off, or zeroed in the scratch, and never read from gradOutput;
+ih and iw are clipped to the band and tile, which lie inside gradInput; phase 1 has proved that both views lie inside
+their storage. A WALK or SPREAD may store beyond the end of a row into rows that the same range makes later, where
+gradInput is dense, and never beyond the last row of its range (`limit`).
 
 Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds (STREAMED: kH * kW). Along an axis,
 position i + pad = q*stride + r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases
-r, one less for the others. So there are two kinds of column sums and two kinds of row sums, computed once for each q,
-in long loops over a whole band with zeros between the rows, and then spread to the positions. kernel == stride is the
-case of one term: copy and spread, and for kernel 2 in one pass without scratch (DOUBLE, 2 to 3 times as fast while the
-data fit a cache). At stride 1 with as many columns out as in (FLAT) the plane is summed as one long vector, and the
-few edge columns, which took terms from the neighbouring rows, are done again: 1.5 times as fast as rows with zeros
-between them for planes of 56x56, 3.8 times for 17x17.
+r, one less for the others. At stride 1 (WALK) the sums run down a block of columns in registers: 1.8 times (float16)
+as fast beyond the cache, 2.3 times within it, as three passes over rows in the scratch. At stride 2 or 3 with at most
+two terms (SPREAD) a row is summed, rounded and spread to its positions in one pass (float16 1.9 times as fast);
+kernel and stride 2 over dense rows have a still shorter one (DOUBLE). Any other geometry (BANDED) is summed in long
+loops over a whole band with zeros between the rows, once for each q, and then spread to the positions.
 """
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.avg_pool2d cimport (
-    DOUBLE, FILL, FLAT, ROUND_F16, ROUND_HF32, ROUND_NONE, STREAMED, AvgPool2dPlan, Axis, window_length,
+    DOUBLE, FILL, LONGEST_LANES, ROUND_F16, ROUND_HF32, ROUND_NONE, SPREAD, STREAMED, WALK, AvgPool2dPlan, Axis,
+    window_length,
 )
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
-    add_row, bfloat, cell, double_row, element, fill_row, half, load_row, narrow_row, pair_row, real, round_to_half_row,
+    add_row, bfloat, cell, copy, double_row, element, fill_row, half, load_row, narrow_row, real, round_to_half_row,
     round_to_hf32_row, store_row, sum_shifted, zero_row,
 )
+
+cdef extern from "avg_pool2d.h" nogil:
+    bint MASKED "ACLNN_BW_MASKED"       # lanes that have no window can be masked off
+    ctypedef struct Walk "aclnn_bw_walk":
+        const void* source "from"
+        int64_t from_row
+        int64_t from_column
+        int64_t from_down
+        int64_t rows_out
+        int64_t columns_out
+        double factor
+        const void* row_factors
+        const void* column_factors
+        void* to
+        int64_t to_down
+        const char* limit
+        int64_t q
+        int64_t rows
+        int64_t stride
+        int64_t pad
+        int64_t size
+        int64_t long_phases
+        int64_t terms
+        int64_t groups
+        int64_t width
+        int64_t w_stride
+        int64_t[3] first
+        int64_t[3] count
+        int64_t ahead
+    void walk_f32 "aclnn_bw_walk_f32" (const Walk*) noexcept
+    void walk_f64 "aclnn_bw_walk_f64" (const Walk*) noexcept
+    void walk_f16 "aclnn_bw_walk_f16" (const Walk*) noexcept
+    void walk_bf16 "aclnn_bw_walk_bf16" (const Walk*) noexcept
+    void spread_f32 "aclnn_bw_spread_walk_f32" (const Walk*) noexcept
+    void spread_f64 "aclnn_bw_spread_walk_f64" (const Walk*) noexcept
+    void spread_f16 "aclnn_bw_spread_walk_f16" (const Walk*) noexcept
+    void spread_bf16 "aclnn_bw_spread_walk_bf16" (const Walk*) noexcept
+
+cdef extern from "transpose.h" nogil:
+    void transpose "aclnn_bw_transpose" (void* to, int64_t to_pitch, const void* source, int64_t source_pitch,
+                                         int64_t rows, int64_t columns, int64_t cell) noexcept
 
 cdef enum:
     LONG_LONG       # long row sums of long column sums: indices of plan.at_sums
@@ -52,6 +95,15 @@ cdef void column_factors(const AvgPool2dPlan* plan, real* factors, int64_t begin
     cdef int64_t ow
     for ow in range(begin, end):
         factors[ow - begin] = <real>(1.0 / <double>window_length(&plan.w, ow, plan.count_include_pad))
+
+
+cdef void spread_factors(const AvgPool2dPlan* plan, real* factors, int64_t ow) noexcept nogil:
+    """factors[i] = 1 / (divisor's factor of column ow + i) for a whole pitch; zeros where there is no window."""
+    cdef int64_t begin = most(ow, 0)
+    cdef int64_t end = most(least(ow + plan.pitch, plan.w.out), begin)
+    zero_row(factors, begin - ow)
+    column_factors(plan, factors + (begin - ow), begin, end)
+    zero_row(factors + (end - ow), ow + plan.pitch - end)
 
 
 cdef inline void load_terms(const AvgPool2dPlan* plan, real* to, const element* source, int64_t stride, int64_t n,
@@ -210,72 +262,6 @@ cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
                 memset(to + r * down + 2 * n, 0, sizeof(element))
 
 
-cdef void mend_edges(real* sums, const real* terms, int64_t rows, int64_t columns, int64_t pad) noexcept nogil:
-    """Column sums next to the left and right edge, from the terms of their own row alone."""
-    cdef int64_t r, c, k
-    cdef const real* row
-    cdef real left, right
-    if pad == 1:
-        for r in range(rows):
-            row = terms + r * columns
-            sums[r * columns] = row[0] + row[1]
-            sums[r * columns + columns - 1] = row[columns - 2] + row[columns - 1]
-        return
-    for r in range(rows):
-        row = terms + r * columns
-        for c in range(pad):
-            left = row[0]
-            for k in range(1, c + pad + 1):
-                left += row[k]
-            right = row[columns - 2 * pad + c]
-            for k in range(columns - 2 * pad + c + 1, columns):
-                right += row[k]
-            sums[r * columns + c] = left
-            sums[r * columns + columns - pad + c] = right
-
-
-cdef void flat_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, char* scratch,
-                    int64_t q, int64_t rows, real factor, const real* factors) noexcept nogil:
-    """Stride 1, as many columns out as in: sums run over the band as over one vector."""
-    cdef int64_t columns = plan.w.size
-    cdef int64_t pad = plan.w.pad
-    cdef int64_t loaded = rows + plan.h.terms - 1
-    cdef int64_t down = plan.grad_input_strides[2]
-    cdef int64_t along = plan.grad_input_strides[3]
-    cdef int64_t r
-    cdef real* terms = <real*>(scratch + plan.at_terms)
-    cdef real* across = <real*>(scratch + plan.at_long)
-    cdef real* sums = <real*>(scratch + plan.at_sums[LONG_LONG])
-    cdef const element* cells
-    memset(terms, 0, <size_t>pad * sizeof(real))
-    load_rows(plan, terms + pad, grad_output__hw, plan.h.first + q - (plan.h.terms - 1), loaded, 0, columns, factor,
-              factors)
-    memset(terms + pad + loaded * columns, 0, <size_t>pad * sizeof(real))
-    if plan.w.terms > 1:
-        sum_shifted(across, <const real*>terms, loaded * columns, 1, plan.w.terms)
-        mend_edges(across, <const real*>(terms + pad), loaded, columns, pad)
-    grad_input__hw += q * down
-    if (real is float and element is float) or (real is double and element is double):
-        if not plan.round_result and along == 1:
-            if down == columns:
-                sum_shifted(grad_input__hw, <const real*>across, rows * columns, columns, plan.h.terms)
-            else:
-                for r in range(rows):
-                    sum_shifted(grad_input__hw + r * down, <const real*>(across + r * columns), columns, columns,
-                                plan.h.terms)
-            return
-    if plan.h.terms > 1:
-        sum_shifted(sums, <const real*>across, rows * columns, columns, plan.h.terms)
-    else:
-        sums = across
-    if along == 1 and down == columns:
-        cells = finish_sums(plan, grad_input__hw, sums, rows * columns)
-        return
-    cells = finish_sums(plan, <element*>(scratch + plan.at_cells[LONG_LONG]), sums, rows * columns)
-    for r in range(rows):
-        store_row(grad_input__hw + r * down, along, cells + r * columns, columns)
-
-
 cdef void sum_columns(const AvgPool2dPlan* plan, char* scratch, real** long_columns, real** short_columns,
                       int64_t n) noexcept nogil:
     """Sums along w of both kinds from the terms in the scratch; no short ones (NULL) where no phase has them."""
@@ -351,10 +337,6 @@ cdef void banded_unit(const AvgPool2dPlan* plan, const element* grad_output__hw,
             if plan.w.stride == 1:
                 write_rows(plan, grad_input__hw, <const real*>long_columns, q, rows, p, columns, pitch)
                 return
-    if plan.in_pairs:
-        pair_rows(plan, grad_input__hw, <const real*>long_columns, <const real*>short_columns, q, rows, p, columns,
-                  pitch)
-        return
     sums[LONG_LONG] = sum_rows(sums[LONG_LONG], long_columns, n, pitch, mh)
     sums[LONG_SHORT] = sum_rows(sums[LONG_SHORT], short_columns, n, pitch, mh)
     if plan.h.long_phases < plan.h.stride:
@@ -391,48 +373,6 @@ cdef void write_rows(const AvgPool2dPlan* plan, real* grad_input__hw, const real
             else:
                 memset(to, 0, <size_t>columns * sizeof(real))
             made = to
-
-
-cdef inline void write_one(element* to, const real* first, int64_t next_row) noexcept nogil:
-    """to[0] = first[0], plus the row next_row further on if that is not 0."""
-    cdef real[1] value
-    value[0] = first[0] + first[next_row] if next_row != 0 else first[0]
-    narrow_row(to, <const real*>value, 1)
-
-
-cdef void pair_rows(const AvgPool2dPlan* plan, element* grad_input__hw, const real* long_columns,
-                    const real* short_columns, int64_t q, int64_t rows, int64_t p, int64_t columns,
-                    int64_t pitch) noexcept nogil:
-    """Stride 2 and kernel 3 or 4 along both axes, gradInput's rows dense: sum two rows, narrow and spread them in one
-    pass, 1.5 times as fast as a pass for each in float32, 1.8 times in float16."""
-    cdef const Axis* h = &plan.h
-    cdef int64_t start = (plan.w.first + p) * 2 - plan.w.pad
-    cdef int64_t iw = most(start, 0)
-    cdef int64_t width = least(start + 2 * columns, plan.w.size) - iw
-    cdef int64_t top = (h.first + q) * 2 - h.pad
-    cdef int64_t pairs = (width - (iw - start)) // 2
-    cdef int64_t ih, j, next_row
-    cdef const real* first
-    cdef const real* second
-    cdef element* to
-    if short_columns == NULL:
-        short_columns = long_columns        # kernel 4: both columns of a pair lie in two windows
-    for ih in range(most(top, 0), least(top + 2 * rows, h.size)):
-        # The first of a pair of rows lies in two rows of windows; the second in one, unless the kernel is 4.
-        next_row = pitch if (ih - top) % 2 < h.long_phases else 0
-        j = ((ih - top) // 2 + (next_row == 0)) * pitch
-        first = long_columns + j
-        second = short_columns + j
-        to = grad_input__hw + ih * plan.grad_input_strides[2] + iw
-        if iw > start:
-            # The first column of the first pair lies in the padding.
-            write_one(to, second, next_row)
-            to += 1
-            first += 1
-            second += 1
-        pair_row(to, first, second, next_row, pairs)
-        if (width - (iw - start)) % 2 != 0:
-            write_one(to + 2 * pairs, first + pairs, next_row)
 
 
 cdef void scatter_windows(const AvgPool2dPlan* plan, element* grad_input__hw, const element* cells, int64_t q,
@@ -522,6 +462,166 @@ cdef void spread_rows(const AvgPool2dPlan* plan, element* grad_input__hw, char* 
                 store_row(to, along, made, width)
 
 
+cdef void pack_row(const AvgPool2dPlan* plan, element* to, const element* source, int64_t n) noexcept nogil:
+    """to[:n] = source[: n*stride : stride], rounded as the plan says."""
+    cdef int64_t along = plan.grad_output_strides[3]
+    cdef int64_t i
+    if along == 1:
+        copy(to, source, <size_t>n * sizeof(element))
+    elif element is half or element is bfloat:
+        for i in range(n):
+            (<uint16_t*>to)[i] = (<const uint16_t*>source)[i * along]
+    else:
+        for i in range(n):
+            to[i] = source[i * along]
+    if element is float:
+        if plan.rounding == ROUND_F16:
+            round_to_half_row(to, n)
+        elif plan.rounding == ROUND_HF32:
+            round_to_hf32_row(to, n)
+
+
+cdef void pack_rows(const AvgPool2dPlan* plan, char* packed, const element* grad_output__chw, int64_t channels,
+                    int64_t oh, int64_t rows, int64_t ow, real factor, const real* factors) noexcept nogil:
+    """Copy the windows [oh, oh + rows) x [ow, ow + pitch) of some planes, or without masks make their terms. What lies
+    beside them is left alone, and zeros; a walk does not look at rows that lie outside."""
+    cdef int64_t along = plan.grad_output_strides[3]
+    cdef int64_t begin = most(ow, 0)
+    cdef int64_t end = least(ow + plan.pitch, plan.w.out)
+    cdef int64_t before = begin - ow
+    cdef int64_t n = most(end - begin, 0)
+    cdef int64_t step = plan.packed_plane // <int64_t>sizeof(element)
+    cdef real row_factor = factor
+    cdef int64_t c, r
+    cdef element* to
+    cdef const element* source
+    for r in range(most(oh, 0) - oh, least(oh + rows, plan.h.out) - oh):
+        to = <element*>packed + r * plan.pitch
+        source = grad_output__chw + (oh + r) * plan.grad_output_strides[2] + begin * along
+        if not MASKED:
+            if factors != NULL:
+                row_factor = <real>(1.0 / <double>window_length(&plan.h, oh + r, plan.count_include_pad))
+            for c in range(channels):
+                load_terms(plan, <real*>(packed + c * plan.packed_plane) + r * plan.pitch + before,
+                           source + c * plan.grad_output_strides[1], along, n, row_factor,
+                           factors + before if factors != NULL else NULL)
+        elif channels > 1 and plan.rounding == ROUND_NONE:
+            # A cache line is read once.
+            transpose(to + before, step, source, along, n, channels, sizeof(element))
+        else:
+            for c in range(channels):
+                pack_row(plan, to + c * step + before, source + c * plan.grad_output_strides[1], n)
+
+
+cdef void begin_walk(const AvgPool2dPlan* plan, Walk* walk) noexcept nogil:
+    """What all units have in common."""
+    memset(walk, 0, sizeof(Walk))
+    walk.rows_out = plan.h.out
+    walk.columns_out = plan.w.out
+    walk.factor = constant_factor(plan)
+    walk.from_down = plan.grad_output_strides[2]
+    walk.to_down = plan.grad_input_strides[2]
+    walk.stride = plan.h.stride
+    walk.pad = plan.h.pad
+    walk.size = plan.h.size
+    walk.long_phases = plan.h.long_phases
+    walk.terms = plan.h.terms
+    walk.w_stride = plan.w.stride
+
+
+cdef inline bint is_packed(const AvgPool2dPlan* plan) noexcept nogil:
+    """Whether a walk reads copies of the rows of windows."""
+    return not MASKED or plan.grad_output_strides[3] != 1 or plan.rounding != ROUND_NONE
+
+
+cdef inline bint is_dense(const AvgPool2dPlan* plan) noexcept nogil:
+    """gradInput's planes follow each other without gaps, and so do the units."""
+    return (plan.group == 1 and plan.tiles == 1 and plan.grad_input_strides[3] == 1
+            and plan.grad_input_strides[2] == plan.w.size and plan.grad_input_strides[1] == plan.h.size * plan.w.size
+            and plan.grad_input_strides[0] == plan.channels * plan.grad_input_strides[1])
+
+
+cdef inline int64_t row_after(const AvgPool2dPlan* plan, int64_t q) noexcept nogil:
+    """The first row of gradInput behind the values of q along h that come before this one."""
+    return least(most((plan.h.first + q) * plan.h.stride - plan.h.pad, 0), plan.h.size)
+
+
+cdef void walk_units(const AvgPool2dPlan* plan, Walk* walk, const element* grad_output__chw, element* grad_input__chw,
+                     char* scratch, int64_t channels, int64_t q, int64_t rows, int64_t p, int64_t columns,
+                     const char* limit, real factor, const real* factors) noexcept nogil:
+    """A band of some planes, WALK or SPREAD: `columns` groups of positions along w from the p-th."""
+    cdef int64_t oh = plan.h.first + q - (plan.h.terms - 1)
+    cdef int64_t loaded = rows + plan.h.terms - 1
+    cdef int64_t along = plan.grad_input_strides[3]
+    cdef int64_t begin = row_after(plan, q)
+    cdef int64_t end = row_after(plan, q + rows)
+    cdef bint packs = is_packed(plan)
+    cdef bint stores = along == 1 and not plan.round_result
+    cdef element* row = <element*>(scratch + plan.at_row)
+    cdef real* row_factors = <real*>(scratch + plan.at_row_factors)
+    cdef int64_t c, i
+    walk.q = plan.h.first + q
+    walk.rows = rows
+    walk.groups = columns
+    walk.width = least(columns * plan.w.stride, plan.w.size - p * plan.w.stride)
+    for i in range(plan.w.stride):
+        walk.first[i] = plan.column_first[i] + p
+        walk.count[i] = plan.column_terms[i]
+    walk.limit = limit
+    if packs:
+        pack_rows(plan, scratch + plan.at_terms, grad_output__chw, channels, oh, loaded, walk.first[0],
+                  factor, factors)
+        walk.from_row = oh
+        walk.from_column = walk.first[0]
+        walk.from_down = plan.pitch
+    else:
+        walk.ahead = loaded * walk.from_down * <int64_t>sizeof(element)
+    if MASKED and factors != NULL:
+        walk.column_factors = factors
+        walk.row_factors = row_factors
+        for i in range(loaded):
+            row_factors[i] = 0
+            if 0 <= oh + i < plan.h.out:
+                row_factors[i] = <real>(1.0 / <double>window_length(&plan.h, oh + i, plan.count_include_pad))
+    if not stores:
+        walk.to_down = walk.width
+        walk.limit = <const char*>(row + (end - begin) * walk.width + LONGEST_LANES * plan.w.stride)
+    for c in range(channels):
+        walk.source = grad_output__chw + c * plan.grad_output_strides[1]
+        if packs:
+            walk.source = scratch + plan.at_terms + c * plan.packed_plane
+        walk.to = grad_input__chw + c * plan.grad_input_strides[1] + p * plan.w.stride
+        if not stores:
+            walk.to = row - begin * walk.width
+        if element is float:
+            if plan.algorithm == WALK:
+                walk_f32(walk)
+            else:
+                spread_f32(walk)
+        elif element is double:
+            if plan.algorithm == WALK:
+                walk_f64(walk)
+            else:
+                spread_f64(walk)
+        elif element is half:
+            if plan.algorithm == WALK:
+                walk_f16(walk)
+            else:
+                spread_f16(walk)
+        else:
+            if plan.algorithm == WALK:
+                walk_bf16(walk)
+            else:
+                spread_bf16(walk)
+        if not stores:
+            if element is float:
+                if plan.round_result:
+                    round_to_half_row(row, (end - begin) * walk.width)
+            for i in range(begin, end):
+                store_row(grad_input__chw + c * plan.grad_input_strides[1] + i * plan.grad_input_strides[2]
+                          + p * plan.w.stride * along, along, row + (i - begin) * walk.width, walk.width)
+
+
 cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                       const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
@@ -534,44 +634,64 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
     cdef int64_t n, c, q, rows, p, columns
     cdef int64_t height = plan.h.size if plan.algorithm == FILL else plan.h.count
     cdef int64_t tile = -1
+    cdef int64_t channels
+    cdef bint walks = plan.algorithm == WALK or plan.algorithm == SPREAD
+    cdef Walk walk
+    cdef const char* limit = NULL
     if not plan.constant_divisor:
         factors = <real*>(scratch + plan.at_factors)
-    # Unit = ((n*C + c)*bands + band)*tiles + tile: taken apart once, then counted on.
+    if walks:
+        begin_walk(plan, &walk)
+        if is_dense(plan):
+            # The end of the last unit: all before it is made here, row after row.
+            c = quotient(end - 1, plan.bands)
+            limit = <const char*>(grad_input__nchw + c * plan.grad_input_strides[1] + plan.w.size * row_after(
+                plan, least((end - c * plan.bands) * plan.band, plan.h.count)))
+    # Unit = ((n*groups + group)*bands + band)*tiles + tile: taken apart once, then counted on.
     p = q = c = 0
     if begin > 0:
         p = begin % plan.tiles * plan.tile
         q = begin // plan.tiles % plan.bands * plan.band
         c = begin // plan.tiles // plan.bands
-    n = quotient(c, plan.channels)
-    c -= n * plan.channels
+    n = quotient(c, plan.groups)
+    c = (c - n * plan.groups) * plan.group
     grad_output__hw = grad_output__nchw + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
     grad_input__hw = grad_input__nchw + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1]
     while begin < end:
         begin += 1
         rows = least(plan.band, height - q)
-        columns = least(plan.tile, plan.w.count - p)
-        if factors != NULL and p != tile:
+        columns = least(plan.tile, plan.across - p)
+        channels = least(plan.group, plan.channels - c)
+        if p != tile:
             tile = p
-            column_factors(plan, factors, most(plan.w.first + p - (plan.w.terms - 1), 0),
-                           least(plan.w.first + p + columns, plan.w.out))
+            if walks and is_packed(plan):
+                memset(scratch + plan.at_terms, 0, <size_t>(plan.group * plan.packed_plane))
+            if factors == NULL:
+                pass
+            elif walks:
+                spread_factors(plan, factors, plan.column_first[0] + p)
+            else:
+                column_factors(plan, factors, most(plan.w.first + p - (plan.w.terms - 1), 0),
+                               least(plan.w.first + p + columns, plan.w.out))
         if plan.algorithm == FILL:
             fill_band(plan, grad_output__hw, grad_input__hw, q, rows, factor)
         elif plan.algorithm == DOUBLE:
             double_band(plan, grad_output__hw, grad_input__hw, q, rows, p, columns, factor)
-        elif plan.algorithm == FLAT:
-            flat_band(plan, grad_output__hw, grad_input__hw, scratch, q, rows, factor, <const real*>factors)
+        elif walks:
+            walk_units(plan, &walk, grad_output__hw, grad_input__hw, scratch, channels, q, rows, p, columns, limit,
+                       factor, <const real*>factors)
         else:
             banded_unit(plan, grad_output__hw, grad_input__hw, scratch, q, rows, p, columns, factor,
                         <const real*>factors)
         p += plan.tile
-        if p >= plan.w.count:
+        if p >= plan.across:
             p = 0
             q += plan.band
             if q >= height:
                 q = 0
-                c += 1
-                grad_output__hw += plan.grad_output_strides[1]
-                grad_input__hw += plan.grad_input_strides[1]
+                c += channels
+                grad_output__hw += channels * plan.grad_output_strides[1]
+                grad_input__hw += channels * plan.grad_input_strides[1]
                 if c == plan.channels:
                     c = 0
                     grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]

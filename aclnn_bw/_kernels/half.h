@@ -153,57 +153,6 @@ static inline void aclnn_bw_narrow_to_bfloat_row(aclnn_bw_bfloat *to, const floa
         to[i] = aclnn_bw_narrow_to_bfloat(from[i]);
 }
 
-#if defined(__F16C__)
-static inline void aclnn_bw_pair_8(aclnn_bw_half *to, const float *first, const float *second, int64_t next)
-{
-    __m256 a = _mm256_loadu_ps(first), b = _mm256_loadu_ps(second);
-    if (next) {
-        a = _mm256_add_ps(a, _mm256_loadu_ps(first + next));
-        b = _mm256_add_ps(b, _mm256_loadu_ps(second + next));
-    }
-    __m128i x = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT), y = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128((__m128i *)(void *)to, _mm_unpacklo_epi16(x, y));
-    _mm_storeu_si128((__m128i *)(void *)(to + 8), _mm_unpackhi_epi16(x, y));
-}
-#endif
-
-/* to[2j], to[2j+1] = first[j], second[j], each plus the element `next` further on if that is not 0; narrowed. The two
- * 16-bit rows are interleaved in the registers in which they were made. */
-static inline void aclnn_bw_pair_half_row(aclnn_bw_half *to, const float *first, const float *second, int64_t next,
-                                          int64_t n)
-{
-    int64_t j = 0;
-#if defined(__F16C__)
-    for (; j + 8 <= n; j += 8)
-        aclnn_bw_pair_8(to + 2 * j, first + j, second + j, next);
-    if (j < n && n >= 8) {
-        j = n - 8;
-        aclnn_bw_pair_8(to + 2 * j, first + j, second + j, next);
-        return;
-    }
-#endif
-    for (; j < n; j++) {
-        to[2 * j] = aclnn_bw_narrow_to_half(next ? first[j] + first[j + next] : first[j]);
-        to[2 * j + 1] = aclnn_bw_narrow_to_half(next ? second[j] + second[j + next] : second[j]);
-    }
-}
-
-static inline void aclnn_bw_pair_bfloat_row(aclnn_bw_bfloat *to, const float *first, const float *second, int64_t next,
-                                            int64_t n)
-{
-    for (int64_t j = 0; j < n; j++) {
-        /* One 32-bit lane holds the pair: nothing to shuffle. */
-        uint32_t x = aclnn_bw_narrow_to_bfloat(next ? first[j] + first[j + next] : first[j]).bits;
-        uint32_t y = aclnn_bw_narrow_to_bfloat(next ? second[j] + second[j + next] : second[j]).bits;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        uint32_t pair = x << 16 | y;
-#else
-        uint32_t pair = x | y << 16;
-#endif
-        memcpy(to + 2 * j, &pair, sizeof pair);
-    }
-}
-
 /* to[2j], to[2j+1], below[2j], below[2j+1] = from[j] * factor + 0, narrowed: a window of 2 x 2 in one pass. */
 static inline void aclnn_bw_double_half_row(aclnn_bw_half *to, aclnn_bw_half *below, const aclnn_bw_half *from,
                                             float factor, int64_t n)

@@ -11,8 +11,10 @@
 #define ACLNN_BW_MAX_POOL2D_H
 #include <stdint.h>
 #include <string.h>
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(__SSE2__)
 #include <immintrin.h>
+#endif
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define ACLNN_BW_LANE_MASKS 1
 #else
 #define ACLNN_BW_LANE_MASKS 0
@@ -154,6 +156,21 @@ typedef int64_t aclnn_bw_double_bits __attribute__((vector_size(ACLNN_BW_VECTOR_
 typedef int32_t aclnn_bw_double_indices __attribute__((vector_size(ACLNN_BW_VECTOR_BYTES / 2)));
 typedef int16_t aclnn_bw_double_words __attribute__((vector_size(ACLNN_BW_VECTOR_BYTES / 4)));
 
+/* Lanes of all ones where the words have the bit. gcc 12 widens eight words in four instructions of its own choice. */
+ACLNN_BW_INLINE aclnn_bw_float_bits aclnn_bw_chosen_float(aclnn_bw_float_words words, int16_t bit)
+{
+#if defined(__AVX2__)
+    return (aclnn_bw_float_bits)_mm256_cvtepi16_epi32((__m128i)((words & bit) == bit));
+#else
+    return __builtin_convertvector((words & bit) == bit, aclnn_bw_float_bits);
+#endif
+}
+
+ACLNN_BW_INLINE aclnn_bw_double_bits aclnn_bw_chosen_double(aclnn_bw_double_words words, int16_t bit)
+{
+    return __builtin_convertvector((words & bit) == bit, aclnn_bw_double_bits);
+}
+
 /* The sums of whole blocks; the elements that some term does not reach are done one by one. `indices` is a vector of as
  * many int32 as a block has elements. */
 #define ACLNN_BW_GATHER_BODY(real, integer, reals, bits, indices, words)                                                \
@@ -184,7 +201,7 @@ typedef int16_t aclnn_bw_double_words __attribute__((vector_size(ACLNN_BW_VECTOR
             } else {                                                                                                    \
                 words seen;                                                                                             \
                 memcpy(&seen, terms[t].mask + 2 * i, sizeof seen);                                                      \
-                chosen = __builtin_convertvector((seen & (int16_t)q.bit) != 0, bits);                                   \
+                chosen = aclnn_bw_chosen_##real(seen, (int16_t)q.bit);                                                  \
             }                                                                                                           \
             sum += (reals)((bits)grad & chosen);                                                                        \
         }                                                                                                               \
@@ -251,372 +268,28 @@ ACLNN_BW_GATHER(aclnn_bw_gather_bits_f64, double, aclnn_bw_gather_any_f64, 0)
 ACLNN_BW_GATHER(aclnn_bw_gather_indices_f32, float, aclnn_bw_gather_any_f32, 1)
 ACLNN_BW_GATHER(aclnn_bw_gather_indices_f64, double, aclnn_bw_gather_any_f64, 1)
 
-/* A plane of windows, and its mask: `mask` points to the plane's indices, or to the words of its group at window (0, 0)
- * and kernel position 0. Rows of windows are grad_step and mask_step bytes apart (mask_step: from a row of windows to
- * the one that holds the same row of gradInput, stride kernel rows earlier), kernel positions column_step bytes. */
-typedef struct {
-    const char *grad;
-    const char *mask;
-    int64_t grad_step;
-    int64_t mask_step;
-    int64_t column_step;
-    int64_t window_rows;
-    int64_t windows;        /* in a row */
-    int64_t columns;        /* of gradInput */
-    int64_t kernel;         /* along h, as are stride and pad */
-    int64_t stride;
-    int64_t pad;
-    int64_t grad_channel;   /* bytes to the next channel's plane of windows */
-    int64_t mask_channel;   /* bytes to the next channel's plane of indices */
-    int64_t to_channel;     /* elements to the next channel's rows of gradInput */
-    uint16_t bit;           /* of the first channel */
-} aclnn_bw_plane;
-
-/* Channels of a group that are summed at a time: they share the mask words, or the indices that are looked for, and what
- * it costs to walk the rows. */
-#define ACLNN_BW_TEAM 4
-
-/* Rows of gradInput for a kernel of k columns, stride s and padding p that are known when this is compiled: half the
- * time of the general form, for addresses and phases cost nothing. Column s*j + c belongs to the windows j + shift at
- * kernel columns kw with c + p - kw = s*shift. */
-#define ACLNN_BW_CLASS(kw) ((((kw) - p) % s + s) % s)
-#define ACLNN_BW_SHIFT(kw) ((ACLNN_BW_CLASS(kw) + p - (kw)) / s)
-#define ACLNN_BW_LOW ACLNN_BW_SHIFT(k - 1)
-#define ACLNN_BW_HIGH (ACLNN_BW_SHIFT(0) > ACLNN_BW_SHIFT(1) ? ACLNN_BW_SHIFT(0) : ACLNN_BW_SHIFT(1))
-
-/* The sum of one column, one window after the other. */
-#define ACLNN_BW_COLUMN(name, real, integer)                                                                            \
-    ACLNN_BW_INLINE real name(aclnn_bw_plane w, const char *grad, const char *mask, int64_t count, int32_t row_start,   \
-                              int64_t column, const int k, const int s, const int p, const int indexed)                 \
-    {                                                                                                                   \
-        real sum = 0;                                                                                                   \
-        for (int64_t row = 0; row < count; row++) {                                                                     \
-            for (int kw = k - 1; kw >= 0; kw--) {                                                                       \
-                int64_t window = column / s + ACLNN_BW_SHIFT(kw);                                                       \
-                if (column % s != ACLNN_BW_CLASS(kw) || window < 0 || window >= w.windows)                              \
-                    continue;                                                                                           \
-                integer bits;                                                                                           \
-                real term;                                                                                              \
-                int chosen = indexed                                                                                    \
-                    ? ((const aclnn_bw_index *)mask)[window] == (int32_t)(row_start + column)                           \
-                    : (((const aclnn_bw_word *)(mask + kw * w.column_step))[window] & w.bit) != 0;                      \
-                memcpy(&bits, grad + window * (int64_t)sizeof bits, sizeof bits);                                       \
-                bits &= -(integer)chosen;                                                                               \
-                memcpy(&term, &bits, sizeof term);                                                                      \
-                sum += term;                                                                                            \
-            }                                                                                                           \
-            grad += w.grad_step;                                                                                        \
-            mask += w.mask_step;                                                                                        \
-        }                                                                                                               \
-        return sum;                                                                                                     \
-    }
-ACLNN_BW_COLUMN(aclnn_bw_column_f32, float, uint32_t)
-ACLNN_BW_COLUMN(aclnn_bw_column_f64, double, uint64_t)
-
-#if ACLNN_BW_LANE_MASKS
-
-/* For each kernel column the lanes of a block at j that have a window. */
-ACLNN_BW_INLINE void aclnn_bw_block_lanes(uint32_t *lanes, int64_t j, int64_t windows, int width, const int k,
-                                          const int s, const int p)
+/* to[c*pitch + i] = from[i*along + c] for c < 16 and i < n, as far as i goes in fours; returns how far. A transposition
+ * of 4 x 4 in registers takes half the time of single elements. */
+static inline int64_t aclnn_bw_pack_16(float *to, int64_t pitch, const float *from, int64_t along, int64_t n)
 {
-    for (int kw = 0; kw < k; kw++) {
-        int64_t begin = -(j + ACLNN_BW_SHIFT(kw)), end = windows - (j + ACLNN_BW_SHIFT(kw));
-        begin = begin < 0 ? 0 : begin;
-        end = end > width ? width : end;
-        lanes[kw] = end <= begin ? 0 : ((1u << end) - 1) & ~((1u << begin) - 1);
-    }
-}
-
-/* The sums of a block of columns at j, by class. */
-#define ACLNN_BW_ROW_BLOCK(name, vector, width, zero, add, load_chosen, index_lanes, word_lanes, index_vector,          \
-                           words_vector, word_vector, load_index, load_words, load_some_index, load_some_words,         \
-                           set_index, add_index, iota, bytes)                                                           \
-    ACLNN_BW_INLINE void name(vector *sums, aclnn_bw_plane w, const char *grad_row, const char *mask_row,               \
-                              int64_t count, int32_t row_start, int64_t j, const uint32_t *lanes, const int k,          \
-                              const int s, const int p, const int indexed, const int team, const int partial)           \
-    {                                                                                                                   \
-        index_vector wanted[2];                                                                                         \
-        words_vector bits[ACLNN_BW_TEAM];                                                                               \
-        for (int channel = 0; channel < team; channel++) {                                                              \
-            bits[channel] = word_vector((short)(w.bit << channel));                                                     \
-            sums[2 * channel] = sums[2 * channel + 1] = zero();                                                         \
-        }                                                                                                               \
-        if (indexed)                                                                                                    \
-            for (int c = 0; c < s; c++)                                                                                 \
-                wanted[c] = add_index(set_index((int32_t)(row_start + s * j + c)), iota(s));                            \
-        for (int64_t row = 0; row < count; row++) {                                                                     \
-            _Pragma("GCC unroll 4")                                                                                     \
-            for (int kw = k - 1; kw >= 0; kw--) {                                                                       \
-                const int c = ACLNN_BW_CLASS(kw);                                                                       \
-                const char *grad = grad_row + (j + ACLNN_BW_SHIFT(kw)) * bytes;                                         \
-                if (indexed) {                                                                                          \
-                    const char *mask = mask_row + (j + ACLNN_BW_SHIFT(kw)) * 4;                                         \
-                    _Pragma("GCC unroll 4")                                                                             \
-                    for (int channel = 0; channel < team; channel++) {                                                  \
-                        uint32_t chosen = partial                                                                       \
-                            ? index_lanes(load_some_index(lanes[kw], mask), wanted[c]) & lanes[kw]                      \
-                            : index_lanes(load_index((const void *)mask), wanted[c]);                                   \
-                        sums[2 * channel + c] = add(sums[2 * channel + c],                                              \
-                                                    load_chosen(chosen, grad + channel * w.grad_channel));              \
-                        mask += w.mask_channel;                                                                         \
-                    }                                                                                                   \
-                } else {                                                                                                \
-                    const char *mask = mask_row + kw * w.column_step + (j + ACLNN_BW_SHIFT(kw)) * 2;                    \
-                    words_vector words = partial ? load_some_words(lanes[kw], mask) : load_words((const void *)mask);   \
-                    _Pragma("GCC unroll 4")                                                                             \
-                    for (int channel = 0; channel < team; channel++)                                                    \
-                        sums[2 * channel + c] = add(sums[2 * channel + c],                                              \
-                                                    load_chosen(word_lanes(words, bits[channel]),                       \
-                                                                grad + channel * w.grad_channel));                      \
-                }                                                                                                       \
-            }                                                                                                           \
-            grad_row += w.grad_step;                                                                                    \
-            mask_row += w.mask_step;                                                                                    \
-        }                                                                                                               \
-    }
-#define ACLNN_BW_LOAD_8_WORDS(from) _mm_loadu_si128((const __m128i *)(from))
-#define ACLNN_BW_LOAD_16_WORDS(from) _mm256_loadu_si256((const __m256i *)(from))
-#define ACLNN_BW_LOAD_8_INDICES(from) _mm256_loadu_si256((const __m256i *)(from))
-#define ACLNN_BW_IOTA_8(s) _mm256_set_epi32(7 * s, 6 * s, 5 * s, 4 * s, 3 * s, 2 * s, s, 0)
-#define ACLNN_BW_IOTA_16(s)                                                                                             \
-    _mm512_set_epi32(15 * s, 14 * s, 13 * s, 12 * s, 11 * s, 10 * s, 9 * s, 8 * s, 7 * s, 6 * s, 5 * s, 4 * s, 3 * s,   \
-                     2 * s, s, 0)
-ACLNN_BW_ROW_BLOCK(aclnn_bw_row_block_f32, __m512, 16, _mm512_setzero_ps, _mm512_add_ps, _mm512_maskz_loadu_ps,
-                   _mm512_cmpeq_epi32_mask, _mm256_test_epi16_mask, __m512i, __m256i, _mm256_set1_epi16,
-                   _mm512_loadu_si512, ACLNN_BW_LOAD_16_WORDS, _mm512_maskz_loadu_epi32, _mm256_maskz_loadu_epi16,
-                   _mm512_set1_epi32, _mm512_add_epi32, ACLNN_BW_IOTA_16, 4)
-ACLNN_BW_ROW_BLOCK(aclnn_bw_row_block_f64, __m512d, 8, _mm512_setzero_pd, _mm512_add_pd, _mm512_maskz_loadu_pd,
-                   _mm256_cmpeq_epi32_mask, _mm_test_epi16_mask, __m256i, __m128i, _mm_set1_epi16,
-                   ACLNN_BW_LOAD_8_INDICES, ACLNN_BW_LOAD_8_WORDS, _mm256_maskz_loadu_epi32, _mm_maskz_loadu_epi16,
-                   _mm256_set1_epi32, _mm256_add_epi32, ACLNN_BW_IOTA_8, 8)
-
-ACLNN_BW_INLINE void aclnn_bw_store_block_f32(float *to, const __m512 *sums, int64_t columns, const int s)
-{
-    __m512 low = sums[0], high = sums[0];
-    if (s == 2) {
-        low = _mm512_permutex2var_ps(
-            sums[0], _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0), sums[1]);
-        high = _mm512_permutex2var_ps(
-            sums[0], _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8), sums[1]);
-    }
-    if (columns >= 16 * s) {
-        _mm512_storeu_ps(to, low);
-        if (s == 2)
-            _mm512_storeu_ps(to + 16, high);
-        return;
-    }
-    if (columns < 16) {
-        _mm512_mask_storeu_ps(to, (__mmask16)((1u << columns) - 1), low);
-        return;
-    }
-    _mm512_storeu_ps(to, low);
-    _mm512_mask_storeu_ps(to + 16, (__mmask16)((1u << (columns - 16)) - 1), high);
-}
-
-ACLNN_BW_INLINE void aclnn_bw_store_block_f64(double *to, const __m512d *sums, int64_t columns, const int s)
-{
-    __m512d low = sums[0], high = sums[0];
-    if (s == 2) {
-        low = _mm512_permutex2var_pd(sums[0], _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), sums[1]);
-        high = _mm512_permutex2var_pd(sums[0], _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), sums[1]);
-    }
-    if (columns >= 8 * s) {
-        _mm512_storeu_pd(to, low);
-        if (s == 2)
-            _mm512_storeu_pd(to + 8, high);
-        return;
-    }
-    if (columns < 8) {
-        _mm512_mask_storeu_pd(to, (__mmask8)((1u << columns) - 1), low);
-        return;
-    }
-    _mm512_storeu_pd(to, low);
-    _mm512_mask_storeu_pd(to + 8, (__mmask8)((1u << (columns - 8)) - 1), high);
-}
-
-#define ACLNN_BW_ROW(name, real, vector, width_of, block, store)                                                        \
-    ACLNN_BW_INLINE void name(real *to, aclnn_bw_plane w, const char *grad, const char *mask, int64_t count,            \
-                              int32_t row_start, const uint32_t *lanes, const int k, const int s, const int p,          \
-                              const int indexed, const int team)                                                        \
-    {                                                                                                                   \
-        int64_t n = (w.columns + s - 1) / s;                                                                            \
-        /* The last block overlaps the one before, for a masked store takes longer; unless half of a pair would lie     \
-         * outside the row. */                                                                                          \
-        int64_t last = w.columns % s == 0 && n >= width_of ? n - width_of : (n - 1) / width_of * width_of;              \
-        vector sums[2 * ACLNN_BW_TEAM];                                                                                 \
-        for (int64_t j = 0; j < n; j += width_of) {                                                                     \
-            uint32_t others[4];                                                                                         \
-            if (j > last)                                                                                               \
-                j = last;                                                                                               \
-            if (j + ACLNN_BW_LOW >= 0 && j + ACLNN_BW_HIGH + width_of <= w.windows)                                     \
-                block(sums, w, grad, mask, count, row_start, j, lanes, k, s, p, indexed, team, 0);                      \
-            else {                                                                                                      \
-                const uint32_t *some = j == 0 ? lanes : lanes + 4;                                                      \
-                if (j != 0 && j != last) {                                                                              \
-                    aclnn_bw_block_lanes(others, j, w.windows, width_of, k, s, p);                                      \
-                    some = others;                                                                                      \
-                }                                                                                                       \
-                block(sums, w, grad, mask, count, row_start, j, some, k, s, p, indexed, team, 1);                       \
-            }                                                                                                           \
-            for (int channel = 0; channel < team; channel++)                                                            \
-                store(to + channel * w.to_channel + s * j, sums + 2 * channel, w.columns - s * j, s);                   \
-        }                                                                                                               \
-    }                                                                                                                   \
-    ACLNN_BW_INLINE void name##_lanes(uint32_t *lanes, aclnn_bw_plane w, const int k, const int s, const int p)         \
-    {                                                                                                                   \
-        int64_t n = (w.columns + s - 1) / s;                                                                            \
-        int64_t last = w.columns % s == 0 && n >= width_of ? n - width_of : (n - 1) / width_of * width_of;              \
-        aclnn_bw_block_lanes(lanes, 0, w.windows, width_of, k, s, p);                                                   \
-        aclnn_bw_block_lanes(lanes + 4, last, w.windows, width_of, k, s, p);                                            \
-    }
-ACLNN_BW_ROW(aclnn_bw_row_f32, float, __m512, 16, aclnn_bw_row_block_f32, aclnn_bw_store_block_f32)
-ACLNN_BW_ROW(aclnn_bw_row_f64, double, __m512d, 8, aclnn_bw_row_block_f64, aclnn_bw_store_block_f64)
-
+    int64_t i = 0;
+#if defined(__SSE2__)
+    for (; i + 4 <= n; i += 4)
+        for (int c = 0; c < 16; c += 4) {
+            const float *at = from + i * along + c;
+            __m128 w = _mm_loadu_ps(at), x = _mm_loadu_ps(at + along);
+            __m128 y = _mm_loadu_ps(at + 2 * along), z = _mm_loadu_ps(at + 3 * along);
+            _MM_TRANSPOSE4_PS(w, x, y, z);
+            _mm_storeu_ps(to + c * pitch + i, w);
+            _mm_storeu_ps(to + (c + 1) * pitch + i, x);
+            _mm_storeu_ps(to + (c + 2) * pitch + i, y);
+            _mm_storeu_ps(to + (c + 3) * pitch + i, z);
+        }
 #else
-
-#define ACLNN_BW_ROW(name, real, reals, bits, indices, words, column_sum)                                               \
-    ACLNN_BW_INLINE void name##_of_one(real *to, aclnn_bw_plane w, const char *grad_row, const char *mask_row,          \
-                                       int64_t count, int32_t row_start, const int k, const int s, const int p,         \
-                                       const int indexed)                                                               \
-    {                                                                                                                   \
-        enum { WIDTH = ACLNN_BW_VECTOR_BYTES / sizeof(real) };                                                          \
-        /* Blocks in which every shift has a window; the columns beside them are done one by one. */                    \
-        int64_t begin = ACLNN_BW_LOW < 0 ? -ACLNN_BW_LOW : 0;                                                           \
-        int64_t end = w.windows - ACLNN_BW_HIGH < w.columns / s ? w.windows - ACLNN_BW_HIGH : w.columns / s;            \
-        if (end - begin < WIDTH)                                                                                        \
-            begin = end = 0;                                                                                            \
-        for (int64_t column = 0; column < s * begin; column++)                                                          \
-            to[column] = column_sum(w, grad_row, mask_row, count, row_start, column, k, s, p, indexed);                 \
-        for (int64_t column = s * end; column < w.columns; column++)                                                    \
-            to[column] = column_sum(w, grad_row, mask_row, count, row_start, column, k, s, p, indexed);                 \
-        for (int64_t j = begin; j < end; j += WIDTH) {                                                                  \
-            reals sums[2] = {{0}, {0}};                                                                                 \
-            indices wanted[2];                                                                                          \
-            const char *grad = grad_row, *mask = mask_row;                                                              \
-            if (j > end - WIDTH)                                                                                        \
-                j = end - WIDTH;                                                                                        \
-            if (indexed)                                                                                                \
-                for (int c = 0; c < s; c++) {                                                                           \
-                    int32_t list[WIDTH];                                                                                \
-                    for (int i = 0; i < WIDTH; i++)                                                                     \
-                        list[i] = (int32_t)(row_start + s * (j + i) + c);                                               \
-                    memcpy(&wanted[c], list, sizeof list);                                                              \
-                }                                                                                                       \
-            for (int64_t row = 0; row < count; row++) {                                                                 \
-                _Pragma("GCC unroll 4")                                                                                 \
-                for (int kw = k - 1; kw >= 0; kw--) {                                                                   \
-                    const int c = ACLNN_BW_CLASS(kw);                                                                   \
-                    int64_t window = j + ACLNN_BW_SHIFT(kw);                                                            \
-                    reals term;                                                                                         \
-                    bits chosen;                                                                                        \
-                    memcpy(&term, grad + window * (int64_t)sizeof(real), sizeof term);                                  \
-                    if (indexed) {                                                                                      \
-                        indices seen;                                                                                   \
-                        memcpy(&seen, mask + 4 * window, sizeof seen);                                                  \
-                        chosen = __builtin_convertvector(seen == wanted[c], bits);                                      \
-                    } else {                                                                                            \
-                        words seen;                                                                                     \
-                        memcpy(&seen, mask + kw * w.column_step + 2 * window, sizeof seen);                             \
-                        chosen = __builtin_convertvector((seen & (int16_t)w.bit) != 0, bits);                           \
-                    }                                                                                                   \
-                    sums[c] += (reals)((bits)term & chosen);                                                            \
-                }                                                                                                       \
-                grad += w.grad_step;                                                                                    \
-                mask += w.mask_step;                                                                                    \
-            }                                                                                                           \
-            if (s == 1)                                                                                                 \
-                memcpy(to + j, &sums[0], sizeof sums[0]);                                                               \
-            else                                                                                                        \
-                for (int i = 0; i < WIDTH; i++) {                                                                       \
-                    to[2 * (j + i)] = sums[0][i];                                                                       \
-                    to[2 * (j + i) + 1] = sums[1][i];                                                                   \
-                }                                                                                                       \
-        }                                                                                                               \
-    }                                                                                                                   \
-    ACLNN_BW_INLINE void name(real *to, aclnn_bw_plane w, const char *grad, const char *mask, int64_t count,            \
-                              int32_t row_start, const uint32_t *lanes, const int k, const int s, const int p,          \
-                              const int indexed, const int team)                                                        \
-    {                                                                                                                   \
-        (void)lanes;                                                                                                    \
-        for (int channel = 0; channel < team; channel++) {                                                              \
-            name##_of_one(to, w, grad, mask, count, row_start, k, s, p, indexed);                                       \
-            to += w.to_channel;                                                                                         \
-            grad += w.grad_channel;                                                                                     \
-            mask += indexed ? w.mask_channel : 0;                                                                       \
-            w.bit = (uint16_t)(w.bit << 1);                                                                             \
-        }                                                                                                               \
-    }                                                                                                                   \
-    ACLNN_BW_INLINE void name##_lanes(uint32_t *lanes, aclnn_bw_plane w, const int k, const int s, const int p)         \
-    {                                                                                                                   \
-        (void)lanes, (void)w, (void)k, (void)s, (void)p;                                                                \
-    }
-ACLNN_BW_ROW(aclnn_bw_row_f32, float, aclnn_bw_floats, aclnn_bw_float_bits, aclnn_bw_float_bits, aclnn_bw_float_words,
-             aclnn_bw_column_f32)
-ACLNN_BW_ROW(aclnn_bw_row_f64, double, aclnn_bw_doubles, aclnn_bw_double_bits, aclnn_bw_double_indices,
-             aclnn_bw_double_words, aclnn_bw_column_f64)
-
+    (void)to, (void)pitch, (void)from, (void)along, (void)n;
 #endif
-
-/* The number by which the functions below know a geometry of columns; 0 if they do not. */
-static inline int aclnn_bw_known_columns(int64_t k, int64_t s, int64_t p)
-{
-    return k == 3 && s == 2 ? 1 + (int)p : k == 2 && s == 2 ? 3 + (int)p : k == 3 && s == 1 ? 5 + (int)p : 0;
+    return i;
 }
-
-/* Rows [ih, end) of gradInput; oh is at most the first row of windows that holds row ih. */
-#define ACLNN_BW_ROWS(name, real, row)                                                                                  \
-    ACLNN_BW_INLINE void name(real *to, int64_t to_step, aclnn_bw_plane w, int64_t ih, int64_t end, int64_t oh,         \
-                              const int k, const int s, const int p, const int indexed, const int team)                 \
-    {                                                                                                                   \
-        uint32_t lanes[8];                                                                                              \
-        int64_t oh_end = oh;                                                                                            \
-        row##_lanes(lanes, w, k, s, p);                                                                                 \
-        for (; ih < end; ih++) {                                                                                        \
-            while (oh < w.window_rows && oh * w.stride - w.pad + w.kernel <= ih)                                        \
-                oh++;                                                                                                   \
-            oh_end = oh_end < oh ? oh : oh_end;                                                                         \
-            while (oh_end < w.window_rows && oh_end * w.stride - w.pad <= ih)                                           \
-                oh_end++;                                                                                               \
-            row(to, w, w.grad + oh * w.grad_step,                                                                       \
-                w.mask + (indexed ? oh * w.mask_step                                                                    \
-                                  : (ih + w.pad - oh * w.stride) * k * w.column_step + 2 * oh * w.windows),             \
-                oh_end - oh, indexed ? (int32_t)(ih * w.columns) : 0, lanes, k, s, p, indexed, team);                   \
-            to += to_step;                                                                                              \
-        }                                                                                                               \
-    }                                                                                                                   \
-    /* `team`: ACLNN_BW_TEAM channels at a time, else one */                                                            \
-    static inline void name##_known(real *to, int64_t to_step, aclnn_bw_plane w, int64_t ih, int64_t end, int64_t oh,   \
-                                    int known, int indexed, int team)                                                   \
-    {                                                                                                                   \
-        switch (4 * known + 2 * indexed + team) {                                                                       \
-        case 4: name(to, to_step, w, ih, end, oh, 3, 2, 0, 0, 1); break;                                                \
-        case 5: name(to, to_step, w, ih, end, oh, 3, 2, 0, 0, ACLNN_BW_TEAM); break;                                    \
-        case 6: name(to, to_step, w, ih, end, oh, 3, 2, 0, 1, 1); break;                                                \
-        case 7: name(to, to_step, w, ih, end, oh, 3, 2, 0, 1, ACLNN_BW_TEAM); break;                                    \
-        case 8: name(to, to_step, w, ih, end, oh, 3, 2, 1, 0, 1); break;                                                \
-        case 9: name(to, to_step, w, ih, end, oh, 3, 2, 1, 0, ACLNN_BW_TEAM); break;                                    \
-        case 10: name(to, to_step, w, ih, end, oh, 3, 2, 1, 1, 1); break;                                               \
-        case 11: name(to, to_step, w, ih, end, oh, 3, 2, 1, 1, ACLNN_BW_TEAM); break;                                   \
-        case 12: name(to, to_step, w, ih, end, oh, 2, 2, 0, 0, 1); break;                                               \
-        case 13: name(to, to_step, w, ih, end, oh, 2, 2, 0, 0, ACLNN_BW_TEAM); break;                                   \
-        case 14: name(to, to_step, w, ih, end, oh, 2, 2, 0, 1, 1); break;                                               \
-        case 15: name(to, to_step, w, ih, end, oh, 2, 2, 0, 1, ACLNN_BW_TEAM); break;                                   \
-        case 16: name(to, to_step, w, ih, end, oh, 2, 2, 1, 0, 1); break;                                               \
-        case 17: name(to, to_step, w, ih, end, oh, 2, 2, 1, 0, ACLNN_BW_TEAM); break;                                   \
-        case 18: name(to, to_step, w, ih, end, oh, 2, 2, 1, 1, 1); break;                                               \
-        case 19: name(to, to_step, w, ih, end, oh, 2, 2, 1, 1, ACLNN_BW_TEAM); break;                                   \
-        case 20: name(to, to_step, w, ih, end, oh, 3, 1, 0, 0, 1); break;                                               \
-        case 21: name(to, to_step, w, ih, end, oh, 3, 1, 0, 0, ACLNN_BW_TEAM); break;                                   \
-        case 22: name(to, to_step, w, ih, end, oh, 3, 1, 0, 1, 1); break;                                               \
-        case 23: name(to, to_step, w, ih, end, oh, 3, 1, 0, 1, ACLNN_BW_TEAM); break;                                   \
-        case 24: name(to, to_step, w, ih, end, oh, 3, 1, 1, 0, 1); break;                                               \
-        case 25: name(to, to_step, w, ih, end, oh, 3, 1, 1, 0, ACLNN_BW_TEAM); break;                                   \
-        case 26: name(to, to_step, w, ih, end, oh, 3, 1, 1, 1, 1); break;                                               \
-        case 27: name(to, to_step, w, ih, end, oh, 3, 1, 1, 1, ACLNN_BW_TEAM); break;                                   \
-        }                                                                                                               \
-    }
-ACLNN_BW_ROWS(aclnn_bw_rows_f32, float, aclnn_bw_row_f32)
-ACLNN_BW_ROWS(aclnn_bw_rows_f64, double, aclnn_bw_row_f64)
 
 /* For each window of a row its first column in the image, and how many it has there. */
 static inline void aclnn_bw_window_columns(int32_t *first, int32_t *length, int64_t n, int64_t left, int64_t step,
@@ -630,24 +303,56 @@ static inline void aclnn_bw_window_columns(int32_t *first, int32_t *length, int6
     }
 }
 
+#if ACLNN_BW_LANE_MASKS
+/* The windows among the chosen 16 whose index does not lie in them: the least of its distances from the first columns of
+ * all rows, as unsigned numbers, is no less than a row has columns there. */
+ACLNN_BW_INLINE __mmask16 aclnn_bw_bad_indices(const char *mask, const int32_t *first, const int32_t *length,
+                                               __mmask16 lanes, int32_t start, int64_t rows, int32_t width)
+{
+    __m512i distance = _mm512_sub_epi32(_mm512_maskz_loadu_epi32(lanes, mask),
+                                        _mm512_add_epi32(_mm512_maskz_loadu_epi32(lanes, first),
+                                                         _mm512_set1_epi32(start)));
+    __m512i shortest = distance;
+    for (int64_t row = 1; row < rows; row++) {
+        distance = _mm512_sub_epi32(distance, _mm512_set1_epi32(width));
+        shortest = _mm512_min_epu32(shortest, distance);
+    }
+    return _mm512_mask_cmpge_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length));
+}
+
+/* Whether some of n windows have such an index; windows of two and three rows are unrolled. */
+ACLNN_BW_INLINE int aclnn_bw_some_bad(const char *mask, const int32_t *first, const int32_t *length, int64_t n,
+                                      int32_t start, int64_t rows, int32_t width)
+{
+    unsigned bad = 0;
+    if (n < 16)
+        return aclnn_bw_bad_indices(mask, first, length, (__mmask16)((1u << n) - 1), start, rows, width) != 0;
+    for (int64_t i = 0; i < n; i += 16) {
+        if (i > n - 16)
+            i = n - 16;
+        bad |= aclnn_bw_bad_indices(mask + 4 * i, first + i, length + i, 0xffff, start, rows, width);
+    }
+    return bad != 0;
+}
+#endif
+
 /* The first of n windows in a row whose index does not lie in it, or -1. The windows hold the rows [top, bottom). The
  * indices of the plane fit int32. */
 static inline int64_t aclnn_bw_first_bad_index(const char *mask, const int32_t *first, const int32_t *length, int64_t n,
                                                int64_t top, int64_t bottom, int64_t width)
 {
 #if ACLNN_BW_LANE_MASKS
+    const int32_t start = (int32_t)(top * width), step = (int32_t)width;
+    const int64_t rows = bottom - top;
+    if (!(rows == 3 ? aclnn_bw_some_bad(mask, first, length, n, start, 3, step)
+          : rows == 2 ? aclnn_bw_some_bad(mask, first, length, n, start, 2, step)
+          : aclnn_bw_some_bad(mask, first, length, n, start, rows, step)))
+        return -1;
     for (int64_t i = 0; i < n; i += 16) {
-        __mmask16 missed = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
-        __m512i start = _mm512_add_epi32(_mm512_maskz_loadu_epi32(missed, first + i),
-                                         _mm512_set1_epi32((int32_t)(top * width)));
-        __m512i span = _mm512_maskz_loadu_epi32(missed, length + i);
-        __m512i distance = _mm512_sub_epi32(_mm512_maskz_loadu_epi32(missed, mask + 4 * i), start);
-        for (int64_t row = top; row < bottom; row++) {
-            missed = _mm512_mask_cmpge_epu32_mask(missed, distance, span);
-            distance = _mm512_sub_epi32(distance, _mm512_set1_epi32((int32_t)width));
-        }
-        if (missed)
-            return i + __builtin_ctz(missed);
+        __mmask16 lanes = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        lanes = aclnn_bw_bad_indices(mask + 4 * i, first + i, length + i, lanes, start, rows, step);
+        if (lanes)
+            return i + __builtin_ctz(lanes);
     }
 #else
     enum { BLOCK = 64 };
@@ -784,4 +489,89 @@ ACLNN_BW_LABELS(f64, int64_t)
     }
 ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_f32, float)
 ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_f64, double)
+
+/* The windows of a plane of at most 64 positions. */
+typedef struct {
+    int64_t rows;
+    int64_t columns;
+    int64_t window_rows;
+    int64_t window_columns;
+    int64_t kernel[2];
+    int64_t stride[2];
+    int64_t pad[2];
+} aclnn_bw_grid;
+
+typedef uint16_t aclnn_bw_channels __attribute__((vector_size(32)));
+
+/* at[c] = the window's position, counted from its first in the image, for the 16 channels of a group; false where some
+ * channel of `lanes` has more or fewer bits than one. The window has `rows` x `columns` positions in the image. */
+ACLNN_BW_INLINE int aclnn_bw_places(uint16_t *at, const char *words, int64_t pitch, int64_t row_step, int64_t rows,
+                                    int64_t columns, int64_t width, unsigned lanes)
+{
+    const aclnn_bw_channels bits = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    aclnn_bw_channels place = {0};
+    unsigned seen = 0, twice = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t column = 0; column < columns; column++) {
+            const uint16_t word = *(const aclnn_bw_word *)(words + row * row_step + column * pitch);
+            place |= (aclnn_bw_channels)((bits & word) == bits) & (uint16_t)(row * width + column);
+            twice |= seen & word;
+            seen |= word;
+        }
+    }
+    memcpy(at, &place, sizeof place);
+    return ((seen & ~twice) & lanes) == lanes;
+}
+
+/* Whole planes: sums[c*sum_pitch + position] += grad[c*grad_pitch + window] where that is the window's maximum, for the
+ * channels c < lanes of a group, windows ascending. Bits: the places of a window's maxima in all channels are made
+ * first, for a branch on each bit is often mispredicted (2 to 4 times as long). Indices: false where one lies outside
+ * its window, whose positions are a set of 64 bits. What binds it (Zen 4, read in the assembly): the number of
+ * instructions; an addition has two loads and a store, and an address and the test of the loop's end beside them. */
+#define ACLNN_BW_SCATTER_PLANES(name, real, scatter)                                                                    \
+    static inline int name(real *sums, int64_t sum_pitch, const real *grad, int64_t grad_pitch, const char *mask,       \
+                           int64_t pitch, int lanes, const aclnn_bw_grid *grid, int indexed)                            \
+    {                                                                                                                   \
+        const aclnn_bw_grid g = *grid;                                                                                  \
+        const int64_t windows = g.window_rows * g.window_columns;                                                       \
+        for (int64_t oh = 0; oh < g.window_rows; oh++) {                                                                \
+            int64_t top = oh * g.stride[0] - g.pad[0], kh = top < 0 ? -top : 0;                                         \
+            int64_t rows = (g.kernel[0] < g.rows - top ? g.kernel[0] : g.rows - top) - kh;                              \
+            uint64_t row_set = 0;                                                                                       \
+            for (int64_t row = 0; indexed && row < rows; row++)                                                         \
+                row_set |= (uint64_t)1 << row * g.columns;                                                              \
+            for (int64_t ow = 0; ow < g.window_columns; ow++) {                                                         \
+                int64_t left = ow * g.stride[1] - g.pad[1], kw = left < 0 ? -left : 0;                                  \
+                int64_t columns = (g.kernel[1] < g.columns - left ? g.kernel[1] : g.columns - left) - kw;               \
+                int64_t first = (top + kh) * g.columns + left + kw;                                                     \
+                if (indexed) {                                                                                          \
+                    const aclnn_bw_index *index = (const aclnn_bw_index *)mask;                                         \
+                    uint64_t inside = row_set * (~(uint64_t)0 >> (64 - columns));                                       \
+                    for (int c = 0; c < lanes; c++) {                                                                   \
+                        uint32_t at = (uint32_t)index[c * windows] - (uint32_t)first;                                   \
+                        if (at > 63 || !(inside >> at & 1))                                                             \
+                            return 0;                                                                                   \
+                        sums[c * sum_pitch + first + at] += grad[c * grad_pitch];                                       \
+                    }                                                                                                   \
+                } else {                                                                                                \
+                    const char *words = mask + 2 * (kh * g.kernel[1] + kw) * pitch;                                     \
+                    uint16_t at[16];                                                                                    \
+                    if (aclnn_bw_places(at, words, 2 * pitch, 2 * g.kernel[1] * pitch, rows, columns, g.columns,        \
+                                        (1u << lanes) - 1))                                                             \
+                        for (int c = 0; c < lanes; c++)                                                                 \
+                            sums[c * sum_pitch + first + at[c]] += grad[c * grad_pitch];                                \
+                    else                                                                                                \
+                        for (int64_t row = 0; row < rows; row++)                                                        \
+                            for (int64_t column = 0; column < columns; column++)                                        \
+                                scatter(sums + first + row * g.columns + column, sum_pitch, 0, grad, grad_pitch,        \
+                                     words + 2 * (row * g.kernel[1] + column) * pitch, 0, (1u << lanes) - 1, 1);        \
+                }                                                                                                       \
+                mask += indexed ? 4 : 2;                                                                                \
+                grad++;                                                                                                 \
+            }                                                                                                           \
+        }                                                                                                               \
+        return 1;                                                                                                       \
+    }
+ACLNN_BW_SCATTER_PLANES(aclnn_bw_scatter_planes_f32, float, aclnn_bw_scatter_f32)
+ACLNN_BW_SCATTER_PLANES(aclnn_bw_scatter_planes_f64, double, aclnn_bw_scatter_f64)
 #endif

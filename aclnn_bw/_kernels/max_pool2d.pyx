@@ -3,16 +3,25 @@
 
 gradInput[ih, iw] = the sum of gradOutput[oh, ow] over the windows (oh, ow) whose recorded maximum lies at (ih, iw); the
 formula is that of PyTorch's max_pool2d_with_indices_backward, with the position read from a mask (max_pool2d.pxd of the
-core draws it). float32 and the 16-bit types are summed in float32, float64 in float64, from +0.0 in ascending (oh, ow);
-a 16-bit result is rounded once. No term is multiplied: a NaN or inf reaches exactly its own positions.
+core draws it). float32 and the 16-bit types are summed in float32, float64 in float64, from +0.0 in ascending (oh, ow),
+but where GATHER meets 3 kernel columns at stride 1 and padding 1: there each ow is summed by itself, oh ascending, and
+then these sums in ascending ow. A 16-bit result is rounded once. No term is multiplied: a NaN or inf reaches exactly
+its own positions.
 
 Backward, GATHER: for a row ih of gradInput and a phase of its columns, the windows that hold them and the kernel
 positions at which they do are the same for the whole row. A vector of columns tests one bit of as many mask words (or
-compares as many indices), loads the gradients that this selects, and adds. There is no zero fill, no index arithmetic,
-and one writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose columns
-have code of their own, it takes a quarter to 0.7 of the time of scattering. SCATTER, for all other kernels of more than
-a few positions and for rows of few windows: the sums of a band of rows lie in the scratch, the set bits of each word
-are walked. Both add the same terms in the same order.
+compares as many indices) and adds the gradients that this selects. There is no zero fill, no index arithmetic, and one
+writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose columns have code of
+their own (max_pool2d_columns.h), it takes a quarter to 0.7 of the time of scattering. Rows go in chunks that stay in
+the L1 cache; what cannot be read or written where it lies (strides, and 16-bit types without AVX-512) passes through
+the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all other kernels of more than a few
+positions, for rows of few windows and for rows too long for the scratch: the sums of a band of rows lie in the scratch,
+the set bits of each word are walked. PLANES, for planes of at most 64 positions and rows of few windows: the same for
+all planes of a group in one go, in gradInput itself where its planes are dense; it mostly takes a tenth to 0.9 of the
+time of the others, which pay for each row. Which of them runs depends on the geometry and the dtype alone.
+
+An argmax mask is checked chunk by chunk, before its windows are summed. Where an index lies outside its window, the
+unit is searched anew for the first.
 
 Forward: the columns of a row are split by their phase, so that the candidates at one kernel position lie side by side
 for all windows of a row; a vector of windows keeps value and label of its maximum. The labels of 16 channels are then
@@ -20,22 +29,20 @@ turned into mask words, one compare a kernel position.
 
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. A term covers the columns q in [begin, end) for which window q - t exists; outside
-it neither gradient nor mask is read. Words are read at k < K and p < Ho*Wo only. An index is compared, never used as
-an address, except in SCATTER, where it is first compared with the band's bounds.
+it neither gradient nor mask is read, and what is prefetched is not read either. Words are read at k < K and p < Ho*Wo
+only. An index is compared, never used as an address, except in SCATTER, where it is first compared with the band's
+bounds, and in PLANES, where it is first found among the positions of its window.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport GATHER, SCAN, MaxPool2dPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport GATHER, LANES, PLANES, SCAN, SCATTER, SMALL_PLANE, MaxPool2dPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
-    bfloat, element, half, load_row, narrow_row, real, round_to_half_row, store_row,
+    bfloat, cell, copy, element, half, load_row, narrow_row, real, round_to_half_row, store_row, widen_row,
 )
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void* address, int for_writing, int locality) noexcept nogil
 
 cdef extern from "max_pool2d.h" nogil:
     ctypedef struct Term "aclnn_bw_term":
@@ -51,28 +58,8 @@ cdef extern from "max_pool2d.h" nogil:
     void gather_bits_f64 "aclnn_bw_gather_bits_f64" (double*, const Term*, int64_t, int64_t, Question) noexcept
     void gather_indices_f32 "aclnn_bw_gather_indices_f32" (float*, const Term*, int64_t, int64_t, Question) noexcept
     void gather_indices_f64 "aclnn_bw_gather_indices_f64" (double*, const Term*, int64_t, int64_t, Question) noexcept
-    ctypedef struct Plane "aclnn_bw_plane":
-        const char* grad
-        const char* mask
-        int64_t grad_step
-        int64_t mask_step
-        int64_t column_step
-        int64_t window_rows
-        int64_t windows
-        int64_t columns
-        int64_t kernel
-        int64_t stride
-        int64_t pad
-        int64_t grad_channel
-        int64_t mask_channel
-        int64_t to_channel
-        uint16_t bit
-    void known_rows_f32 "aclnn_bw_rows_f32_known" (
-        float* to, int64_t to_step, Plane, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
-        bint team) noexcept
-    void known_rows_f64 "aclnn_bw_rows_f64_known" (
-        double* to, int64_t to_step, Plane, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
-        bint team) noexcept
+    int64_t pack_16 "aclnn_bw_pack_16" (
+        float* to, int64_t pitch, const float* source, int64_t along, int64_t n) noexcept
     void window_columns "aclnn_bw_window_columns" (
         int32_t* first, int32_t* length, int64_t n, int64_t left, int64_t step, int64_t kernel, int64_t width) noexcept
     int64_t first_bad_index "aclnn_bw_first_bad_index" (
@@ -88,6 +75,20 @@ cdef extern from "max_pool2d.h" nogil:
         float* sums, int64_t low, int64_t high, const float* grad, const char* mask, int64_t n) noexcept
     void scatter_at_f64 "aclnn_bw_scatter_f64_at" (
         double* sums, int64_t low, int64_t high, const double* grad, const char* mask, int64_t n) noexcept
+    ctypedef struct Grid "aclnn_bw_grid":
+        int64_t rows
+        int64_t columns
+        int64_t window_rows
+        int64_t window_columns
+        int64_t[2] kernel
+        int64_t[2] stride
+        int64_t[2] pad
+    bint scatter_planes_f32 "aclnn_bw_scatter_planes_f32" (
+        float* sums, int64_t sum_pitch, const float* grad, int64_t grad_pitch, const char* mask, int64_t pitch,
+        int lanes, const Grid*, bint indexed) noexcept
+    bint scatter_planes_f64 "aclnn_bw_scatter_planes_f64" (
+        double* sums, int64_t sum_pitch, const double* grad, int64_t grad_pitch, const char* mask, int64_t pitch,
+        int lanes, const Grid*, bint indexed) noexcept
     void maxima_f32 "aclnn_bw_maxima_f32" (
         float* best, int32_t* label, const float* row, const int64_t* offsets, int64_t count, int64_t first,
         int64_t n) noexcept
@@ -107,13 +108,51 @@ cdef extern from "max_pool2d.h" nogil:
     void set_bits_f64 "aclnn_bw_set_bits_f64" (
         char* words, const int64_t* label, int64_t pitch, unsigned bit, int64_t n) noexcept
 
+cdef extern from "max_pool2d_columns.h" nogil:
+    ctypedef struct Plane "aclnn_bw_plane":
+        const char* grad
+        const char* mask
+        const uint16_t* edges
+        int64_t grad_step
+        int64_t column_step
+        int64_t window_rows
+        int64_t windows
+        int64_t columns
+        int64_t kernel
+        int64_t stride
+        int64_t pad
+        int64_t grad_channel
+        int64_t mask_channel
+        int64_t to_channel
+        int64_t grad_ahead
+        int64_t mask_ahead
+        int64_t to_ahead
+        uint16_t bit
+    bint HALVES "ACLNN_BW_HALVES"
+    int SAME "ACLNN_BW_SAME"
+    int TEAM "ACLNN_BW_TEAM"
+    void fill_edges "aclnn_bw_fill_edges" (uint16_t* edges, int64_t columns) noexcept
+    void known_f32 "aclnn_bw_known_f32" (
+        void* to, int64_t to_step, const Plane*, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
+        bint team) noexcept
+    void known_f64 "aclnn_bw_known_f64" (
+        void* to, int64_t to_step, const Plane*, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
+        bint team) noexcept
+    void known_f16 "aclnn_bw_known_f16" (
+        void* to, int64_t to_step, const Plane*, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
+        bint team) noexcept
+    void known_bf16 "aclnn_bw_known_bf16" (
+        void* to, int64_t to_step, const Plane*, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
+        bint team) noexcept
+
 # The integer that is as wide as the float whose maximum it labels.
 ctypedef fused label_type:
     int32_t
     int64_t
 
 cdef enum:
-    CHUNK = 64      # kernel columns whose offsets are listed at a time
+    CHUNK = 64              # kernel columns whose offsets are listed at a time
+    LONG_PLANE = 16384      # bytes
 
 
 # --- backward -------------------------------------------------------------------------------------------------------
@@ -232,100 +271,171 @@ cdef void gather_rows(const MaxPool2dPlan* plan, real* to, int64_t to_step, char
         ih += 1
 
 
-cdef inline void prefetch_rows(const element* rows, int64_t channel_stride, int64_t team, int64_t n) noexcept nogil:
-    """Ask for the lines of the next n elements of each channel that will be written. What is converted is written in
-    bursts, which wait for memory otherwise: 1.4 times as long beyond the cache."""
-    cdef int64_t channel, line
-    cdef const char* row
-    for channel in range(team):
-        row = <const char*>(rows + channel * channel_stride)
-        line = 0
-        while line < n * <int64_t>sizeof(element):
-            prefetch(row + line, 1, 2)
-            line += 64
+cdef inline void pack_cells(cell* to, int64_t pitch, const cell* source, int64_t along, int64_t across, int64_t n,
+                            int64_t count) noexcept nogil:
+    """to[c*pitch + i] = source[c*across + i*along], for c < count and i < n."""
+    cdef int64_t c
+    cdef int64_t i = 0
+    if along == 1:
+        for c in range(count):
+            copy(to + c * pitch, source + c * across, <size_t>n * sizeof(cell))
+    elif count == LANES and across == 1:
+        # Channels lie side by side: a line is read once, not once for each channel.
+        if cell is float:
+            i = pack_16(to, pitch, source, along, n)
+        while i < n:
+            for c in range(LANES):
+                to[c * pitch + i] = source[i * along + c]
+            i += 1
+    else:
+        for c in range(count):
+            for i in range(n):
+                to[c * pitch + i] = source[c * across + i * along]
 
 
-cdef void gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lane,
-                      int64_t team, element* grad_input__chw, char* scratch, int64_t ih, int64_t end,
-                      const real* kind) noexcept nogil:
-    """Rows [ih, end) of `team` planes of gradInput from that of channel `lane` of a group; `mask` is the group's table,
-    or the first of the planes of indices."""
+cdef inline void pack_row(element* to, int64_t pitch, const element* source, int64_t along, int64_t across, int64_t n,
+                          int64_t count) noexcept nogil:
+    if element is half or element is bfloat:
+        pack_cells(<uint16_t*>to, pitch, <const uint16_t*>source, along, across, n, count)
+    else:
+        pack_cells(to, pitch, source, along, across, n, count)
+
+
+cdef inline void load_channels(const MaxPool2dPlan* plan, real* to, int64_t pitch, const element* source,
+                               int64_t count, element* cells) noexcept nogil:
+    """A row of gradOutput of each of `count` channels from `source`, widened (and rounded), `pitch` apart."""
+    cdef int64_t n = plan.w.out
+    cdef int64_t along = plan.pooled_strides[3]
+    cdef int64_t across = plan.pooled_strides[1]
+    cdef int64_t c
+    if along == 1:
+        for c in range(count):
+            widen_row(to + c * pitch, source + c * across, n)
+    elif (real is float and element is float) or (real is double and element is double):
+        pack_row(to, pitch, source, along, across, n, count)
+    else:
+        pack_row(cells, n, source, along, across, n, count)
+        for c in range(count):
+            widen_row(to + c * pitch, <const element*>cells + c * n, n)
+    if real is float:
+        if plan.reduced:
+            for c in range(count):
+                round_to_half_row(to + c * pitch, n)
+
+
+cdef inline void known_rows(const MaxPool2dPlan* plan, void* to, int64_t to_step, const Plane* plane, int64_t ih,
+                            int64_t end, int64_t oh, bint team, const real* summed,
+                            const element* stored) noexcept nogil:
+    """The last two arguments give their types only."""
+    if real is double:
+        known_f64(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
+    elif element is half:
+        known_f16(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
+    elif element is bfloat:
+        known_bf16(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
+    else:
+        known_f32(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
+
+
+cdef inline int64_t prefetch_distance(int64_t plane) noexcept nogil:
+    """Bytes: to the same place in the next planes that are summed, or where planes are long, further on in them."""
+    return TEAM * plane if plane < LONG_PLANE else LONG_PLANE // 4
+
+
+cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lane,
+                      int64_t count, element* grad_input__chw, char* scratch, int64_t ih, int64_t end,
+                      const real* summed) noexcept nogil:
+    """Rows [ih, end) of the planes of `count` channels from channel `lane` of a group; `mask` is the group's table, or
+    the first of the planes of indices. False if it has met an index outside its window."""
     cdef const PoolAxis* h = &plan.h
     cdef const PoolAxis* w = &plan.w
-    cdef real* sums = <real*>(scratch + plan.at_sums)
-    cdef real* loaded = <real*>(scratch + plan.at_rows)
+    cdef char* packed = scratch + plan.at_rows
     cdef element* cells = <element*>(scratch + plan.at_cells)
-    cdef int64_t row_pitch = plan.pooled_strides[2]
+    cdef const int32_t* columns = <const int32_t*>(scratch + plan.at_columns)
     cdef int64_t down = plan.image_strides[2]
     cdef int64_t along = plan.image_strides[3]
-    cdef int64_t band_oh = first_window(h, ih)
-    cdef int64_t to_step = w.size
-    cdef int64_t oh, stop, channel
-    cdef const element* grad_output__hw
-    cdef element* grad_input__hw = grad_input__chw
-    cdef bint in_place = False
+    cdef int64_t row_pitch = plan.pooled_strides[2]
+    cdef int64_t checked = 0
+    cdef int64_t oh, oh_end, stop, row, channel, j, team
+    cdef const char* grad
+    cdef element* to__hw
+    cdef real* sums
+    cdef char* to
+    # Whether the kernel reads and writes elements, and where they lie; else rows of sums, or packed ones.
+    cdef bint native = (real is float and element is float) or (real is double and element is double)
+    cdef bint direct, in_place
     cdef Plane plane
-    cdef real* to = sums
-    plane.grad = NULL
-    if (real is float and element is float) or (real is double and element is double):
-        in_place = along == 1 and not plan.reduced
-        if plan.pooled_strides[3] == 1 and not plan.reduced:
-            plane.grad = <const char*>grad_output__chw
-            plane.grad_channel = plan.pooled_strides[1] * <int64_t>sizeof(real)
-    if plane.grad == NULL:
-        # Row oh of the plane would lie at loaded + (oh - band_oh)*pitch; rows before band_oh are not read.
-        row_pitch = plan.row_pitch
-        to = loaded
-        for channel in range(team):
-            grad_output__hw = grad_output__chw + channel * plan.pooled_strides[1]
-            for oh in range(band_oh, end_window(h, end - 1)):
-                load_row(to, grad_output__hw + oh * plan.pooled_strides[2], plan.pooled_strides[3], w.out)
-                if real is float:
-                    if plan.reduced:
-                        round_to_half_row(to, w.out)
-                to += row_pitch
-        plane.grad_channel = (end_window(h, end - 1) - band_oh) * row_pitch * <int64_t>sizeof(real)
-        plane.grad = <const char*>loaded - band_oh * row_pitch * <int64_t>sizeof(real)
-    plane.grad_step = row_pitch * <int64_t>sizeof(real)
-    plane.mask = mask
+    if element is half or element is bfloat:
+        native = HALVES and plan.known != 0
+    direct = native and not plan.reduced and plan.pooled_strides[3] == 1 and (not plan.flat or row_pitch == w.out)
+    in_place = native and not plan.reduced and along == 1 and (not plan.flat or down == w.size)
+    cdef int64_t item = sizeof(element) if native else sizeof(real)
+    plane.edges = <const uint16_t*>(scratch + plan.at_edges)
     plane.column_step = 2 * plan.pitch
-    plane.mask_step = 4 * w.out if plan.argmax else 2 * (w.out - h.stride * w.kernel * plan.pitch)
     plane.window_rows = h.out
     plane.windows = w.out
     plane.columns = w.size
     plane.kernel = h.kernel
     plane.stride = h.stride
     plane.pad = h.pad
+    plane.grad_channel = plan.pooled_strides[1] * item
     plane.mask_channel = 4 * h.out * w.out
-    plane.bit = <uint16_t>(1 << lane)
     plane.to_channel = plan.image_strides[1] if in_place else plan.chunk * w.size
+    plane.grad_ahead = prefetch_distance(plane.grad_channel)
+    plane.mask_ahead = prefetch_distance(plane.mask_channel)
+    plane.to_ahead = prefetch_distance(plan.image_strides[1] * item)
+    if not direct:
+        row_pitch = plan.row_pitch
+    plane.grad_step = row_pitch * item
     while ih < end:
-        # Rows that are made in gradInput itself are done at once, others as many at a time as the scratch holds.
-        stop = end
-        to = sums
-        if in_place:
-            to = <real*>(grad_input__hw + ih * down)
-            to_step = down
-        else:
-            stop = least(end, ih + plan.chunk)
-            if along == 1 and down == w.size and stop + plan.chunk <= h.size:
-                prefetch_rows(<const element*>grad_input__chw + stop * down, plan.image_strides[1], team,
-                              plan.chunk * w.size)
-        if not plan.known:
-            gather_rows(plan, to, to_step, scratch, &plane, ih, stop, band_oh)
-        elif real is float:
-            known_rows_f32(to, to_step, plane, ih, stop, band_oh, plan.known, plan.argmax, team > 1)
-        else:
-            known_rows_f64(to, to_step, plane, ih, stop, band_oh, plan.known, plan.argmax, team > 1)
-        if in_place:
-            return
-        for channel in range(team):
-            to = sums + channel * plane.to_channel
-            grad_input__hw = grad_input__chw + channel * plan.image_strides[1]
-            for oh in range(ih, stop):
-                store_sums(plan, grad_input__hw + oh * down, along, to, cells, w.size)
-                to += to_step
+        stop = least(end, ih + plan.chunk)
+        oh = first_window(h, ih)
+        oh_end = most(oh, end_window(h, stop - 1))
+        grad = <const char*>grad_output__chw
+        if not direct:
+            plane.grad_channel = (oh_end - oh) * row_pitch * item
+            # Row oh of the plane would lie at grad + oh*pitch; rows before oh are not read.
+            grad = packed - oh * row_pitch * item
+            for row in range(oh, oh_end):
+                if native and not plan.reduced:
+                    pack_row(<element*>packed + (row - oh) * row_pitch, (oh_end - oh) * row_pitch,
+                             grad_output__chw + row * plan.pooled_strides[2], plan.pooled_strides[3],
+                             plan.pooled_strides[1], w.out, count)
+                else:
+                    load_channels(plan, <real*>packed + (row - oh) * row_pitch, (oh_end - oh) * row_pitch,
+                                  grad_output__chw + row * plan.pooled_strides[2], count, cells)
+        j = 0
+        while j < count:
+            team = plan.team if j + plan.team <= count else 1
+            plane.grad = grad + j * plane.grad_channel
+            plane.mask = mask + j * plane.mask_channel if plan.argmax else mask
+            plane.bit = <uint16_t>(1 << (lane + j))
+            to__hw = grad_input__chw + j * plan.image_strides[1] + ih * down
+            if plan.argmax:
+                for channel in range(team):
+                    if check_indices(plan, plane.mask + channel * plane.mask_channel, columns, most(oh, checked),
+                                     oh_end) >= 0:
+                        return False
+            to = <char*>to__hw if in_place else scratch + plan.at_sums
+            if plan.known:
+                known_rows(plan, to, down if in_place else w.size, &plane, ih, stop, oh, team > 1, summed,
+                           <const element*>NULL)
+            else:
+                gather_rows(plan, <real*>to, down if in_place else w.size, scratch, &plane, ih, stop, oh)
+            if not in_place:
+                for channel in range(team):
+                    for row in range(stop - ih):
+                        if native and not plan.reduced:
+                            store_row(to__hw + channel * plan.image_strides[1] + row * down, along,
+                                      <const element*>to + channel * plane.to_channel + row * w.size, w.size)
+                        else:
+                            sums = <real*>to + channel * plane.to_channel + row * w.size
+                            store_sums(plan, to__hw + channel * plan.image_strides[1] + row * down, along, sums, cells,
+                                       w.size)
+            j += team
+        checked = oh_end
         ih = stop
+    return True
 
 
 cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
@@ -345,12 +455,8 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
         swept = least(plan.sweep, lanes - lane)
         memset(sums, 0, <size_t>(swept * plan.sum_pitch) * sizeof(real))
         for oh in range(first_window(h, ih), end_window(h, ih + rows - 1)):
-            for j in range(swept):
-                load_row(grad + j * plan.row_pitch, grad_output__chw + (lane + j) * plan.pooled_strides[1]
-                         + oh * plan.pooled_strides[2], plan.pooled_strides[3], w.out)
-            if real is float:
-                if plan.reduced:
-                    round_to_half_row(grad, swept * plan.row_pitch)
+            load_channels(plan, grad, plan.row_pitch, grad_output__chw + lane * plan.pooled_strides[1]
+                          + oh * plan.pooled_strides[2], swept, cells)
             if plan.argmax:
                 for j in range(swept):
                     words = mask + 4 * ((lane + j) * h.out + oh) * w.out
@@ -389,6 +495,68 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
         lane += swept
 
 
+cdef bint scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
+                         element* grad_input__chw, char* scratch, const real* kind) noexcept nogil:
+    """The small planes of a group, each in one go. False if it has met an index outside its window."""
+    cdef int64_t windows = plan.row_pitch
+    cdef int64_t plane = plan.sum_pitch
+    cdef int64_t grad_pitch = plan.pooled_strides[1]
+    cdef int64_t sum_pitch = plan.image_strides[1]
+    cdef bint grad_dense = plan.pooled_strides[3] == 1 and plan.pooled_strides[2] == plan.w.out
+    cdef bint sums_dense = plan.image_strides[3] == 1 and plan.image_strides[2] == plan.w.size
+    cdef bint native = (not plan.reduced
+                        and ((real is float and element is float) or (real is double and element is double)))
+    cdef const real* grad = <const real*>grad_output__chw
+    cdef real* sums = <real*>grad_input__chw
+    cdef real* packed
+    cdef element* cells = <element*>(scratch + plan.at_cells)
+    cdef int64_t j, row
+    cdef bint whole
+    cdef Grid grid
+    grid.rows = plan.h.size
+    grid.columns = plan.w.size
+    grid.window_rows = plan.h.out
+    grid.window_columns = plan.w.out
+    grid.kernel[0] = plan.h.kernel
+    grid.kernel[1] = plan.w.kernel
+    grid.stride[0] = plan.h.stride
+    grid.stride[1] = plan.w.stride
+    grid.pad[0] = plan.h.pad
+    grid.pad[1] = plan.w.pad
+    if not (native and grad_dense):
+        packed = <real*>(scratch + plan.at_rows)
+        grad = packed
+        if grad_dense and grad_pitch == windows and not plan.reduced:
+            widen_row(packed, grad_output__chw, lanes * windows)
+        else:
+            for row in range(plan.h.out):
+                load_channels(plan, packed + row * plan.w.out, windows,
+                              grad_output__chw + row * plan.pooled_strides[2], lanes, cells)
+        grad_pitch = windows
+    if not (native and sums_dense):
+        sums = <real*>(scratch + plan.at_sums)
+        sum_pitch = plane
+    if sum_pitch == plane:
+        memset(sums, 0, <size_t>(lanes * plane) * sizeof(real))
+    else:
+        for j in range(lanes):
+            memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(real))
+    if real is float:
+        whole = scatter_planes_f32(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid, plan.argmax)
+    else:
+        whole = scatter_planes_f64(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid, plan.argmax)
+    if not whole or (native and sums_dense):
+        return whole
+    if sums_dense and plan.image_strides[1] == plane:
+        store_sums(plan, grad_input__chw, 1, sums, cells, lanes * plane)
+    else:
+        for j in range(lanes):
+            for row in range(plan.h.size):
+                store_sums(plan, grad_input__chw + j * plan.image_strides[1] + row * plan.image_strides[2],
+                           plan.image_strides[3], sums + j * plane + row * plan.w.size, cells, plan.w.size)
+    return True
+
+
 cdef int64_t first_bad_place(const MaxPool2dPlan* plan, const char* mask, const int32_t* columns, int64_t c,
                              int64_t lane, int64_t bad, int64_t ih, int64_t units) noexcept nogil:
     """The place of the first bad index of a range. Channel `lane` of the group at `c` has one, at `bad` of its plane,
@@ -415,9 +583,13 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
     cdef element* grad_input__nchw = <element*>data[3]
     cdef const element* grad_output__chw
     cdef element* grad_input__chw
-    cdef int32_t* columns = <int32_t*>(scratch + plan.at_columns)
+    cdef int32_t[2 * (SMALL_PLANE + 1)] few     # windows of a row may be one more than its positions
+    cdef int32_t* columns = <int32_t*>few if plan.algorithm == PLANES else <int32_t*>(scratch + plan.at_columns)
     cdef const char* mask
-    cdef int64_t ih, n, c, group, lane, lanes, team, rows, bad
+    cdef int64_t ih, n, group, lane, lanes, rows, bad
+    cdef bint whole
+    if plan.algorithm == GATHER and plan.known == SAME:
+        fill_edges(<uint16_t*>(scratch + plan.at_edges), plan.w.size)
     if plan.argmax:
         window_columns(columns, columns + plan.w.out, plan.w.out, -plan.w.pad, plan.w.stride, plan.w.kernel,
                        plan.w.size)
@@ -436,26 +608,28 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
         grad_output__chw = (grad_output__nchw + n * plan.pooled_strides[0]
                             + group * plan.lanes * plan.pooled_strides[1])
         grad_input__chw = grad_input__nchw + n * plan.image_strides[0] + group * plan.lanes * plan.image_strides[1]
+        mask = data[2] + 2 * (n * plan.groups + group) * plan.kernel_size * plan.pitch
         if plan.argmax:
-            c = n * plan.channels + group * plan.lanes
-            mask = data[2] + 4 * c * plan.h.out * plan.w.out
+            mask = data[2] + 4 * (n * plan.channels + group * plan.lanes) * plan.h.out * plan.w.out
+        lane = 0
+        whole = True
+        while whole and lane < lanes and plan.algorithm == GATHER:
+            whole = gather_band(plan, grad_output__chw + lane * plan.pooled_strides[1],
+                                mask + 4 * lane * plan.h.out * plan.w.out if plan.argmax else mask, lane,
+                                least(plan.sweep, lanes - lane), grad_input__chw + lane * plan.image_strides[1],
+                                scratch, ih, ih + rows, summed)
+            lane += plan.sweep
+        if plan.algorithm == PLANES:
+            whole = scatter_planes(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, summed)
+        if plan.argmax and (not whole or plan.algorithm == SCATTER):
             for lane in range(lanes):
                 bad = check_indices(plan, mask + 4 * lane * plan.h.out * plan.w.out, <const int32_t*>columns,
                                     first_window(&plan.h, ih), end_window(&plan.h, ih + rows - 1))
                 if bad >= 0:
-                    return first_bad_place(plan, mask, <const int32_t*>columns, c, lane, bad, ih + plan.band,
+                    return first_bad_place(plan, mask, <const int32_t*>columns,
+                                           n * plan.channels + group * plan.lanes, lane, bad, ih + plan.band,
                                            end - begin)
-        else:
-            mask = data[2] + 2 * (n * plan.groups + group) * plan.kernel_size * plan.pitch
-        if plan.algorithm == GATHER:
-            lane = 0
-            while lane < lanes:
-                team = plan.team if lane + plan.team <= lanes else 1
-                gather_band(plan, grad_output__chw + lane * plan.pooled_strides[1],
-                            mask + 4 * lane * plan.h.out * plan.w.out if plan.argmax else mask, lane, team,
-                            grad_input__chw + lane * plan.image_strides[1], scratch, ih, ih + rows, summed)
-                lane += team
-        else:
+        if plan.algorithm == SCATTER:
             scatter_band(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, ih, rows, summed)
         ih += plan.band
         if ih >= plan.h.size:

@@ -13,10 +13,6 @@ cdef extern from "half.h" nogil:
     void widen_bfloat_row "aclnn_bw_widen_bfloat_row" (float* to, const bfloat* source, int64_t n) noexcept
     void narrow_to_half_row "aclnn_bw_narrow_to_half_row" (half* to, const float* source, int64_t n) noexcept
     void narrow_to_bfloat_row "aclnn_bw_narrow_to_bfloat_row" (bfloat* to, const float* source, int64_t n) noexcept
-    void pair_half_row "aclnn_bw_pair_half_row" (
-        half* to, const float* first, const float* second, int64_t next, int64_t n) noexcept
-    void pair_bfloat_row "aclnn_bw_pair_bfloat_row" (
-        bfloat* to, const float* first, const float* second, int64_t next, int64_t n) noexcept
     void double_half_row "aclnn_bw_double_half_row" (
         half* to, half* below, const half* source, float factor, int64_t n) noexcept
     void double_bfloat_row "aclnn_bw_double_bfloat_row" (
@@ -152,30 +148,6 @@ cdef inline void sum_shifted(real* to, const real* source, int64_t n, int64_t st
                 for j in range(i, i + m):
                     to[j] = to[j] + source[j + k * step]
             i += m
-
-
-cdef inline void pair_real_row(real* to, const real* first, const real* second, int64_t next_row,
-                               int64_t n) noexcept nogil:
-    cdef int64_t j
-    if next_row != 0:
-        for j in range(n):
-            to[2 * j] = first[j] + first[j + next_row]
-            to[2 * j + 1] = second[j] + second[j + next_row]
-    else:
-        for j in range(n):
-            to[2 * j] = first[j]
-            to[2 * j + 1] = second[j]
-
-
-cdef inline void pair_row(element* to, const real* first, const real* second, int64_t next_row,
-                          int64_t n) noexcept nogil:
-    """to[0:2*n:2], to[1:2*n:2] = first[:n], second[:n], each plus the row next_row further on if that is not 0."""
-    if element is half:
-        pair_half_row(to, <const float*>first, <const float*>second, next_row, n)
-    elif element is bfloat:
-        pair_bfloat_row(to, <const float*>first, <const float*>second, next_row, n)
-    else:
-        pair_real_row(to, <const element*>first, <const element*>second, next_row, n)
 
 
 cdef inline void double_real_row(real* to, real* below, const real* source, real factor, int64_t n) noexcept nogil:

@@ -1,0 +1,273 @@
+/* Rows of the average pool: sums over windows held in registers from the load of a term to the store.
+ *
+ * A walk makes a band of rows of gradInput in blocks of LANES groups of `stride` columns; lane j of a vector belongs to
+ * group j. Stride 1 goes down the rows of windows, one block of columns after the other: the terms of a row are summed
+ * across, ascending, and added to `terms` running sums, of which the oldest is then complete; no sum touches memory.
+ * Strides 2 and 3 go row by row, and shuffles put the sums of each kind of column side by side.
+ *
+ * Every sum begins with +0.0; a window that does not exist adds a zero, which changes no bit. A vector works lane by
+ * lane, so its width, and with it the instruction set, does not show in a result. Lanes outside the windows are masked
+ * off where masks cost nothing (AVX-512: a masked-off element is not accessed); elsewhere the caller makes the terms of
+ * the rows, widened and scaled, where zeros surround them.
+ *
+ * Bounds of stores: a vector may run past the end of its row into rows that the same call, or a later one of the same
+ * range, makes afterwards; one that would pass `limit` is stored piece by piece.
+ *
+ * What binds the loops (AVX-512 forms, Zen 4): stride 1 is bound by the adds, 5 a vector for 3 x 3 and 9 for 5 x 5,
+ * which share their pipes with the conversions of the 16-bit types and the shuffles that make the shifted terms of two
+ * loads (7 cycles a vector for 3 x 3 in float32, 17 for 5 x 5 in float16). Strides 2 and 3 are bound by the stores, 4
+ * (9) vectors for one of terms. Beyond the cache all wait for the lines that they store to, hence the fetches: 1.3
+ * times as fast. Without AVX-512 the walk loads every shifted term and the terms are made in a pass of their own.
+ */
+#ifndef ACLNN_BW_AVG_POOL2D_H
+#define ACLNN_BW_AVG_POOL2D_H
+#include <stdint.h>
+#include <string.h>
+#include "half.h"
+
+#define ACLNN_BW_INLINE static inline __attribute__((always_inline))
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#define ACLNN_BW_MASKED 1
+#define ACLNN_BW_LANES_32 16
+#define ACLNN_BW_LANES_64 8
+#define ACLNN_BW_EACH_32 ACLNN_BW_EACH_16TH
+#define ACLNN_BW_EACH_64 ACLNN_BW_EACH_8TH
+#elif defined(__AVX2__)
+#define ACLNN_BW_MASKED 0
+#define ACLNN_BW_LANES_32 8
+#define ACLNN_BW_LANES_64 4
+#define ACLNN_BW_EACH_32 ACLNN_BW_EACH_8TH
+#define ACLNN_BW_EACH_64 ACLNN_BW_EACH_4TH
+#else
+#define ACLNN_BW_MASKED 0
+#define ACLNN_BW_LANES_32 4
+#define ACLNN_BW_LANES_64 2
+#define ACLNN_BW_EACH_32 ACLNN_BW_EACH_4TH
+#define ACLNN_BW_EACH_64 ACLNN_BW_EACH_2ND
+#endif
+
+typedef float aclnn_bw_floats __attribute__((vector_size(4 * ACLNN_BW_LANES_32)));
+typedef double aclnn_bw_doubles __attribute__((vector_size(8 * ACLNN_BW_LANES_64)));
+typedef uint32_t aclnn_bw_words __attribute__((vector_size(4 * ACLNN_BW_LANES_32)));
+typedef int32_t aclnn_bw_signed_words __attribute__((vector_size(4 * ACLNN_BW_LANES_32)));
+typedef uint64_t aclnn_bw_long_words __attribute__((vector_size(8 * ACLNN_BW_LANES_64)));
+typedef uint16_t aclnn_bw_short_words __attribute__((vector_size(2 * ACLNN_BW_LANES_32)));
+
+/* f(lanes, i) for the lanes i of vector v out of several. */
+#define ACLNN_BW_EACH_2ND(f, n, v) f(n, (v) * (n)), f(n, (v) * (n) + 1)
+#define ACLNN_BW_FOUR(f, n, i) f(n, i), f(n, (i) + 1), f(n, (i) + 2), f(n, (i) + 3)
+#define ACLNN_BW_EACH_4TH(f, n, v) ACLNN_BW_FOUR(f, n, (v) * (n))
+#define ACLNN_BW_EACH_8TH(f, n, v) ACLNN_BW_FOUR(f, n, (v) * (n)), ACLNN_BW_FOUR(f, n, (v) * (n) + 4)
+#define ACLNN_BW_EACH_16TH(f, n, v) \
+    ACLNN_BW_FOUR(f, n, (v) * (n)), ACLNN_BW_FOUR(f, n, (v) * (n) + 4), ACLNN_BW_FOUR(f, n, (v) * (n) + 8), \
+    ACLNN_BW_FOUR(f, n, (v) * (n) + 12)
+
+/* Where element i of a row of pairs (of triples) comes from: from lane i/2 (i/3) of the first vector or, from n on, of
+ * the second. A triple's third element joins in a second step. */
+#define ACLNN_BW_BOTH(n, i) ((i) / 2)
+#define ACLNN_BW_PAIR(n, i) ((i) / 2 + (i) % 2 * (n))
+#define ACLNN_BW_ALL(n, i) ((i) / 3)
+#define ACLNN_BW_TRIPLE(n, i) ((i) / 3 + ((i) % 3 == 1) * (n))
+#define ACLNN_BW_THIRD(n, i) ((i) % 3 == 2 ? (n) + (i) / 3 : (i) % (n))
+
+/* What a walk works on; sizes and strides in elements, `from` and `to` as the caller's types. */
+typedef struct {
+    const void *from;           /* window (from_row, from_column); without masks its term */
+    int64_t from_row;
+    int64_t from_column;
+    int64_t from_down;
+    int64_t rows_out;           /* windows along h: rows outside [0, rows_out) are zeros */
+    int64_t columns_out;        /* and along w */
+    double factor;              /* of every term, or */
+    const void *row_factors;    /* of the rows of windows from q - (terms - 1) on, times */
+    const void *column_factors; /* of the columns of windows from group 0's first on, zeros where there is none */
+    void *to;                   /* position 0 of h, group 0 */
+    int64_t to_down;
+    const char *limit;          /* a store may pass the end of its row, but not this: the rows before it come later */
+    int64_t q;                  /* the values q .. q + rows - 1 of h are made (types of the plan: Axis) */
+    int64_t rows;
+    int64_t stride;             /* of h, and so on */
+    int64_t pad;
+    int64_t size;
+    int64_t long_phases;
+    int64_t terms;
+    int64_t groups;             /* of w_stride columns; the last may be cut: `width` columns in all */
+    int64_t width;
+    int64_t w_stride;
+    int64_t first[3];           /* column i of group j sums the windows j + first[i] .. j + first[i] + count[i] - 1 */
+    int64_t count[3];
+    int64_t ahead;              /* bytes from what is read now to what is read next, for the prefetcher */
+} aclnn_bw_walk;
+
+#define ACLNN_BW_AHEAD 4096             /* bytes: twice as many, or two groups of rows, lie from a store to its fetch */
+#define ACLNN_BW_WALK_TERMS 16          /* the most along an axis */
+
+#if ACLNN_BW_MASKED
+typedef uint32_t aclnn_bw_lanes;
+
+#define ACLNN_BW_ALL_LANES 0xffffu
+
+/* The lanes i for which 0 <= i + window < windows. */
+ACLNN_BW_INLINE aclnn_bw_lanes aclnn_bw_lanes_inside(int64_t window, int64_t windows, int64_t lanes)
+{
+    int64_t begin = window < 0 ? -window : 0, end = windows - window < lanes ? windows - window : lanes;
+    return end <= begin ? 0 : ((1u << end) - 1) & ~((1u << begin) - 1);
+}
+
+/* Four lanes in a vector whose others are not looked at. */
+ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_load_four_floats(const float *from, aclnn_bw_lanes lanes)
+{
+    return (aclnn_bw_floats)_mm512_castps128_ps512(_mm_maskz_loadu_ps((__mmask8)(lanes & 15), from));
+}
+ACLNN_BW_INLINE aclnn_bw_doubles aclnn_bw_load_four_doubles(const double *from, aclnn_bw_lanes lanes)
+{
+    return (aclnn_bw_doubles)_mm512_castpd256_pd512(_mm256_maskz_loadu_pd((__mmask8)(lanes & 15), from));
+}
+ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_load_four_halfs(const aclnn_bw_half *from, aclnn_bw_lanes lanes)
+{
+    return (aclnn_bw_floats)_mm512_castps128_ps512(_mm_cvtph_ps(_mm_maskz_loadu_epi16((__mmask8)(lanes & 15), from)));
+}
+ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_load_four_bfloats(const aclnn_bw_bfloat *from, aclnn_bw_lanes lanes)
+{
+    __m128i wide = _mm_cvtepu16_epi32(_mm_maskz_loadu_epi16((__mmask8)(lanes & 15), from));
+    return (aclnn_bw_floats)_mm512_castsi512_ps(_mm512_castsi128_si512(_mm_slli_epi32(wide, 16)));
+}
+
+/* Lanes k .. k + LANES - 1 of two vectors side by side. */
+ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_shift_floats(aclnn_bw_floats low, aclnn_bw_floats high, int64_t k)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return (aclnn_bw_floats)_mm512_permutex2var_ps((__m512)low, _mm512_add_epi32(lane, _mm512_set1_epi32((int)k)),
+                                                   (__m512)high);
+}
+ACLNN_BW_INLINE aclnn_bw_doubles aclnn_bw_shift_doubles(aclnn_bw_doubles low, aclnn_bw_doubles high, int64_t k)
+{
+    const __m512i lane = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    return (aclnn_bw_doubles)_mm512_permutex2var_pd((__m512d)low, _mm512_add_epi64(lane, _mm512_set1_epi64(k)),
+                                                    (__m512d)high);
+}
+
+ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_load_float(const float *from, aclnn_bw_lanes lanes)
+{
+    return (aclnn_bw_floats)_mm512_maskz_loadu_ps((__mmask16)lanes, from);
+}
+ACLNN_BW_INLINE aclnn_bw_doubles aclnn_bw_load_double(const double *from, aclnn_bw_lanes lanes)
+{
+    return (aclnn_bw_doubles)_mm512_maskz_loadu_pd((__mmask8)lanes, from);
+}
+ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_load_half(const aclnn_bw_half *from, aclnn_bw_lanes lanes)
+{
+    return (aclnn_bw_floats)_mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)lanes, from));
+}
+ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_load_bfloat(const aclnn_bw_bfloat *from, aclnn_bw_lanes lanes)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)lanes, from));
+    return (aclnn_bw_floats)_mm512_slli_epi32(wide, 16);
+}
+#else
+#define ACLNN_BW_ALL_LANES 0
+typedef int aclnn_bw_lanes;     /* terms are loaded, and zeros lie where there is no window: nothing is masked */
+
+ACLNN_BW_INLINE aclnn_bw_lanes aclnn_bw_lanes_inside(int64_t window, int64_t windows, int64_t lanes)
+{
+    (void)window, (void)windows, (void)lanes;
+    return 0;
+}
+#endif
+
+ACLNN_BW_INLINE aclnn_bw_words aclnn_bw_narrow_floats(aclnn_bw_floats x) { return (aclnn_bw_words)x; }
+ACLNN_BW_INLINE aclnn_bw_long_words aclnn_bw_narrow_doubles(aclnn_bw_doubles x) { return (aclnn_bw_long_words)x; }
+ACLNN_BW_INLINE aclnn_bw_short_words aclnn_bw_narrow_halfs(aclnn_bw_floats x)
+{
+#if ACLNN_BW_MASKED
+    return (aclnn_bw_short_words)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT);
+#elif defined(__F16C__)
+    return (aclnn_bw_short_words)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT);
+#else
+    /* aclnn_bw_narrow_to_half, lane by lane; a magnitude is compared as a signed number, in one instruction. */
+    aclnn_bw_words bits = (aclnn_bw_words)x, magnitude = bits & 0x7fffffff;
+    aclnn_bw_signed_words size = (aclnn_bw_signed_words)magnitude;
+    aclnn_bw_words normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    aclnn_bw_words subnormal = (aclnn_bw_words)((aclnn_bw_floats)magnitude + 0.5f) - 0x3f000000;
+    aclnn_bw_words is_large = (aclnn_bw_words)(size >= 143 << 23), is_small = (aclnn_bw_words)(size < 113 << 23);
+    aclnn_bw_words special = ((aclnn_bw_words)(size > 0x7f800000) & 0x200) | 0x7c00;
+    aclnn_bw_words rounded = (is_large & special) | (is_small & subnormal) | (~(is_large | is_small) & normal);
+    return __builtin_convertvector(rounded | (bits >> 16 & 0x8000), aclnn_bw_short_words);
+#endif
+}
+ACLNN_BW_INLINE aclnn_bw_short_words aclnn_bw_narrow_bfloats(aclnn_bw_floats x)
+{
+#if ACLNN_BW_MASKED
+    __m512i bits = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    __mmask16 is_nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x400000));
+    return (aclnn_bw_short_words)_mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+#else
+    aclnn_bw_words bits = (aclnn_bw_words)x;
+    aclnn_bw_words is_nan = (aclnn_bw_words)(x != x);
+    aclnn_bw_words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return __builtin_convertvector((rounded & ~is_nan) | ((bits >> 16 | 0x40) & is_nan), aclnn_bw_short_words);
+#endif
+}
+
+#if defined(__clang__)
+#define ACLNN_BW_SPREAD(cells, a, b, f, n, each, v) __builtin_shufflevector(a, b, each(f, n, v))
+#else
+#define ACLNN_BW_SPREAD(cells, a, b, f, n, each, v) __builtin_shuffle(a, b, (cells){each(f, n, v)})
+#endif
+
+#define REAL float
+#define REALS aclnn_bw_floats
+#define LANES ACLNN_BW_LANES_32
+#define EACH ACLNN_BW_EACH_32
+#define ELEMENT float
+#define CELLS aclnn_bw_words
+#define LOAD aclnn_bw_load_float
+#define LOAD_FOUR aclnn_bw_load_four_floats
+#define NARROW aclnn_bw_narrow_floats
+#define SHIFT aclnn_bw_shift_floats
+#define NAMED(name) aclnn_bw_##name##_f32
+#include "avg_pool2d_walk.h"
+
+#define REAL float
+#define REALS aclnn_bw_floats
+#define LANES ACLNN_BW_LANES_32
+#define EACH ACLNN_BW_EACH_32
+#define ELEMENT aclnn_bw_half
+#define CELLS aclnn_bw_short_words
+#define LOAD aclnn_bw_load_half
+#define LOAD_FOUR aclnn_bw_load_four_halfs
+#define NARROW aclnn_bw_narrow_halfs
+#define SHIFT aclnn_bw_shift_floats
+#define NAMED(name) aclnn_bw_##name##_f16
+#include "avg_pool2d_walk.h"
+
+#define REAL float
+#define REALS aclnn_bw_floats
+#define LANES ACLNN_BW_LANES_32
+#define EACH ACLNN_BW_EACH_32
+#define ELEMENT aclnn_bw_bfloat
+#define CELLS aclnn_bw_short_words
+#define LOAD aclnn_bw_load_bfloat
+#define LOAD_FOUR aclnn_bw_load_four_bfloats
+#define NARROW aclnn_bw_narrow_bfloats
+#define SHIFT aclnn_bw_shift_floats
+#define NAMED(name) aclnn_bw_##name##_bf16
+#include "avg_pool2d_walk.h"
+
+#define REAL double
+#define REALS aclnn_bw_doubles
+#define LANES ACLNN_BW_LANES_64
+#define EACH ACLNN_BW_EACH_64
+#define ELEMENT double
+#define CELLS aclnn_bw_long_words
+#define LOAD aclnn_bw_load_double
+#define LOAD_FOUR aclnn_bw_load_four_doubles
+#define NARROW aclnn_bw_narrow_doubles
+#define SHIFT aclnn_bw_shift_doubles
+#define NAMED(name) aclnn_bw_##name##_f64
+#include "avg_pool2d_walk.h"
+
+#endif
