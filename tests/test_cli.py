@@ -697,7 +697,11 @@ def test_interrupt(folder, capsys, monkeypatch):
 def test_interrupt_of_a_process(folder):
     os.mkfifo("pipe.npy")
     arguments = (*RUN, "--grad-output", "pipe.npy", "--self", "x.npy", *POOLING)
-    program = subprocess.Popen([sys.executable, "-m", "aclnn_bw", *arguments], stderr=subprocess.PIPE)
+    # The tests may run as a shell's background job, which ignores the signal, as its children would.
+    program = subprocess.Popen(
+        [sys.executable, "-m", "aclnn_bw", *arguments], stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     # Our end opens when the program has opened its own, where it then waits for bytes.
     with program as process, open("pipe.npy", "wb"):
         process.send_signal(signal.SIGINT)
