@@ -51,8 +51,6 @@ ACLNN_BW_INLINE int aclnn_bw_is_chosen(const aclnn_bw_term *term, int64_t i, acl
     return (((const aclnn_bw_word *)term->mask)[i] & q.bit) != 0;
 }
 
-#if ACLNN_BW_LANE_MASKS
-
 /* The lanes of a block at i for which the term has windows. */
 ACLNN_BW_INLINE uint32_t aclnn_bw_lanes(const aclnn_bw_term *term, int64_t i, int width)
 {
@@ -61,6 +59,8 @@ ACLNN_BW_INLINE uint32_t aclnn_bw_lanes(const aclnn_bw_term *term, int64_t i, in
     end = end > width ? width : end;
     return end <= begin ? 0 : ((1u << end) - 1) & ~((1u << begin) - 1);
 }
+
+#if ACLNN_BW_LANE_MASKS
 
 ACLNN_BW_INLINE __m512 aclnn_bw_block_f32(const aclnn_bw_term *terms, int64_t count, int64_t i, aclnn_bw_question q,
                                           int indexed, int partial)
@@ -334,6 +334,44 @@ ACLNN_BW_INLINE int aclnn_bw_some_bad(const char *mask, const int32_t *first, co
     }
     return bad != 0;
 }
+#elif defined(__SSE4_1__)
+/* The same of n windows, no fewer than a vector has lanes. */
+#define ACLNN_BW_SOME_BAD(name, ints, lanes, op, whole)                                                                 \
+    ACLNN_BW_INLINE int name(const char *mask, const int32_t *first, const int32_t *length, int64_t n, int32_t start,   \
+                             int64_t rows, int32_t width)                                                               \
+    {                                                                                                                   \
+        ints bad = op(setzero_##whole)();                                                                               \
+        for (int64_t i = 0; i < n; i += lanes) {                                                                        \
+            if (i > n - lanes)                                                                                          \
+                i = n - lanes;                                                                                          \
+            ints distance = op(loadu_##whole)((const ints *)(const void *)(mask + 4 * i));                              \
+            distance = op(sub_epi32)(distance, op(loadu_##whole)((const ints *)(const void *)(first + i)));             \
+            distance = op(sub_epi32)(distance, op(set1_epi32)(start));                                                  \
+            ints shortest = distance;                                                                                   \
+            for (int64_t row = 1; row < rows; row++) {                                                                  \
+                distance = op(sub_epi32)(distance, op(set1_epi32)(width));                                              \
+                shortest = op(min_epu32)(shortest, distance);                                                           \
+            }                                                                                                           \
+            distance = op(max_epu32)(shortest, op(loadu_##whole)((const ints *)(const void *)(length + i)));            \
+            bad = op(or_##whole)(bad, op(cmpeq_epi32)(distance, shortest));                                             \
+        }                                                                                                               \
+        return !op(testz_##whole)(bad, bad);                                                                            \
+    }
+#define ACLNN_BW_OP_16(name) _mm_##name
+ACLNN_BW_SOME_BAD(aclnn_bw_some_bad_16, __m128i, 4, ACLNN_BW_OP_16, si128)
+#if defined(__AVX2__)
+#define ACLNN_BW_OP_32(name) _mm256_##name
+ACLNN_BW_SOME_BAD(aclnn_bw_some_bad_32, __m256i, 8, ACLNN_BW_OP_32, si256)
+#else
+#define aclnn_bw_some_bad_32 aclnn_bw_some_bad_16
+#endif
+
+ACLNN_BW_INLINE int aclnn_bw_some_bad(const char *mask, const int32_t *first, const int32_t *length, int64_t n,
+                                      int32_t start, int64_t rows, int32_t width)
+{
+    return n >= 8 ? aclnn_bw_some_bad_32(mask, first, length, n, start, rows, width)
+        : n < 4 || aclnn_bw_some_bad_16(mask, first, length, n, start, rows, width);
+}
 #endif
 
 /* The first of n windows in a row whose index does not lie in it, or -1. The windows hold the rows [top, bottom). The
@@ -341,13 +379,15 @@ ACLNN_BW_INLINE int aclnn_bw_some_bad(const char *mask, const int32_t *first, co
 static inline int64_t aclnn_bw_first_bad_index(const char *mask, const int32_t *first, const int32_t *length, int64_t n,
                                                int64_t top, int64_t bottom, int64_t width)
 {
-#if ACLNN_BW_LANE_MASKS
+#if ACLNN_BW_LANE_MASKS || defined(__SSE4_1__)
     const int32_t start = (int32_t)(top * width), step = (int32_t)width;
     const int64_t rows = bottom - top;
     if (!(rows == 3 ? aclnn_bw_some_bad(mask, first, length, n, start, 3, step)
           : rows == 2 ? aclnn_bw_some_bad(mask, first, length, n, start, 2, step)
           : aclnn_bw_some_bad(mask, first, length, n, start, rows, step)))
         return -1;
+#endif
+#if ACLNN_BW_LANE_MASKS
     for (int64_t i = 0; i < n; i += 16) {
         __mmask16 lanes = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
         lanes = aclnn_bw_bad_indices(mask + 4 * i, first + i, length + i, lanes, start, rows, step);

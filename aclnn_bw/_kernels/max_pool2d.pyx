@@ -13,12 +13,13 @@ positions at which they do are the same for the whole row. A vector of columns t
 compares as many indices) and adds the gradients that this selects. There is no zero fill, no index arithmetic, and one
 writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose columns have code of
 their own (max_pool2d_columns.h), it takes a quarter to 0.7 of the time of scattering. Rows go in chunks that stay in
-the L1 cache; what cannot be read or written where it lies (strides, and 16-bit types without AVX-512) passes through
-the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all other kernels of more than a few
-positions, for rows of few windows and for rows too long for the scratch: the sums of a band of rows lie in the scratch,
-the set bits of each word are walked. PLANES, for planes of at most 64 positions and rows of few windows: the same for
-all planes of a group in one go, in gradInput itself where its planes are dense; it mostly takes a tenth to 0.9 of the
-time of the others, which pay for each row. Which of them runs depends on the geometry and the dtype alone.
+the L1 cache; what cannot be read or written where it lies (strides, and 16-bit types without AVX-512, but for most
+results with AVX2) passes through the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all
+other kernels of more than a few positions, for rows of few windows and for rows too long for the scratch: the sums of a
+band of rows lie in the scratch, the set bits of each word are walked. PLANES, for planes of at most 64 positions and
+rows of few windows: the same for all planes of a group in one go, in gradInput itself where its planes are dense; it
+mostly takes a tenth to 0.9 of the time of the others, which pay for each row. Which of them runs depends on the
+geometry and the dtype alone.
 
 An argmax mask is checked chunk by chunk, before its windows are summed. Where an index lies outside its window, the
 unit is searched anew for the first.
@@ -30,8 +31,9 @@ turned into mask words, one compare a kernel position.
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. A term covers the columns q in [begin, end) for which window q - t exists; outside
 it neither gradient nor mask is read, and what is prefetched is not read either. Words are read at k < K and p < Ho*Wo
-only. An index is compared, never used as an address, except in SCATTER, where it is first compared with the band's
-bounds, and in PLANES, where it is first found among the positions of its window.
+only, but for vectors that reach beyond a row without leaving the table (max_pool2d_pairs.h). An index is compared,
+never used as an address, except in SCATTER, where it is first compared with the band's bounds, and in PLANES, where it
+is first found among the positions of its window.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
@@ -128,7 +130,10 @@ cdef extern from "max_pool2d_columns.h" nogil:
         int64_t mask_ahead
         int64_t to_ahead
         uint16_t bit
+        int64_t channels
     bint HALVES "ACLNN_BW_HALVES"
+    bint ANY_TEAM "ACLNN_BW_ANY_TEAM"
+    bint narrows "ACLNN_BW_NARROWS" (int known) noexcept
     int SAME "ACLNN_BW_SAME"
     int TEAM "ACLNN_BW_TEAM"
     void fill_edges "aclnn_bw_fill_edges" (uint16_t* edges, int64_t columns) noexcept
@@ -153,6 +158,7 @@ ctypedef fused label_type:
 cdef enum:
     CHUNK = 64              # kernel columns whose offsets are listed at a time
     LONG_PLANE = 16384      # bytes
+    CACHE_WAY = 2048        # bytes: half a way of an L1 cache
 
 
 # --- backward -------------------------------------------------------------------------------------------------------
@@ -337,14 +343,25 @@ cdef inline void known_rows(const MaxPool2dPlan* plan, void* to, int64_t to_step
         known_f32(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
 
 
-cdef inline int64_t prefetch_distance(int64_t plane) noexcept nogil:
+cdef inline int64_t prefetch_distance(int64_t plane, int64_t team) noexcept nogil:
     """Bytes: to the same place in the next planes that are summed, or where planes are long, further on in them."""
-    return TEAM * plane if plane < LONG_PLANE else LONG_PLANE // 4
+    return team * plane if plane < LONG_PLANE else LONG_PLANE // 4
+
+
+cdef inline bint in_one_team(const MaxPool2dPlan* plan, const real* summed, const element* stored) noexcept nogil:
+    """Whether all channels of a group are summed at a time (0.75 of the time of four): where nothing passes through the
+    scratch, and planes do not fall on the same lines of the cache (twice the time)."""
+    if not ANY_TEAM or plan.known != SAME or plan.argmax or plan.reduced or element is half or element is bfloat:
+        return False
+    return (plan.pooled_strides[3] == 1 and plan.image_strides[3] == 1
+            and (not plan.flat or (plan.pooled_strides[2] == plan.w.out and plan.image_strides[2] == plan.w.size))
+            and plan.pooled_strides[1] * <int64_t>sizeof(element) % CACHE_WAY != 0
+            and plan.image_strides[1] * <int64_t>sizeof(element) % CACHE_WAY != 0)
 
 
 cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lane,
                       int64_t count, element* grad_input__chw, char* scratch, int64_t ih, int64_t end,
-                      const real* summed) noexcept nogil:
+                      bint one_team, const real* summed) noexcept nogil:
     """Rows [ih, end) of the planes of `count` channels from channel `lane` of a group; `mask` is the group's table, or
     the first of the planes of indices. False if it has met an index outside its window."""
     cdef const PoolAxis* h = &plan.h
@@ -356,20 +373,25 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     cdef int64_t along = plan.image_strides[3]
     cdef int64_t row_pitch = plan.pooled_strides[2]
     cdef int64_t checked = 0
+    cdef int64_t ahead = count if ANY_TEAM and one_team else <int64_t>TEAM
     cdef int64_t oh, oh_end, stop, row, channel, j, team
     cdef const char* grad
     cdef element* to__hw
     cdef real* sums
     cdef char* to
     # Whether the kernel reads and writes elements, and where they lie; else rows of sums, or packed ones.
-    cdef bint native = (real is float and element is float) or (real is double and element is double)
+    cdef bint read = (real is float and element is float) or (real is double and element is double)
+    cdef bint written = read
     cdef bint direct, in_place
     cdef Plane plane
     if element is half or element is bfloat:
-        native = HALVES and plan.known != 0
-    direct = native and not plan.reduced and plan.pooled_strides[3] == 1 and (not plan.flat or row_pitch == w.out)
-    in_place = native and not plan.reduced and along == 1 and (not plan.flat or down == w.size)
-    cdef int64_t item = sizeof(element) if native else sizeof(real)
+        read = HALVES and plan.known != 0
+        written = narrows(plan.known)
+    read = read and not plan.reduced
+    written = written and not plan.reduced
+    direct = read and plan.pooled_strides[3] == 1 and (not plan.flat or row_pitch == w.out)
+    in_place = written and along == 1 and (not plan.flat or down == w.size)
+    cdef int64_t item = sizeof(element) if read else sizeof(real)
     plane.edges = <const uint16_t*>(scratch + plan.at_edges)
     plane.column_step = 2 * plan.pitch
     plane.window_rows = h.out
@@ -381,9 +403,10 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     plane.grad_channel = plan.pooled_strides[1] * item
     plane.mask_channel = 4 * h.out * w.out
     plane.to_channel = plan.image_strides[1] if in_place else plan.chunk * w.size
-    plane.grad_ahead = prefetch_distance(plane.grad_channel)
-    plane.mask_ahead = prefetch_distance(plane.mask_channel)
-    plane.to_ahead = prefetch_distance(plan.image_strides[1] * item)
+    plane.grad_ahead = prefetch_distance(plane.grad_channel, ahead)
+    plane.mask_ahead = prefetch_distance(plane.mask_channel, ahead)
+    plane.to_ahead = prefetch_distance(
+        plan.image_strides[1] * <int64_t>(sizeof(element) if written else sizeof(real)), ahead)
     if not direct:
         row_pitch = plan.row_pitch
     plane.grad_step = row_pitch * item
@@ -397,7 +420,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
             # Row oh of the plane would lie at grad + oh*pitch; rows before oh are not read.
             grad = packed - oh * row_pitch * item
             for row in range(oh, oh_end):
-                if native and not plan.reduced:
+                if read:
                     pack_row(<element*>packed + (row - oh) * row_pitch, (oh_end - oh) * row_pitch,
                              grad_output__chw + row * plan.pooled_strides[2], plan.pooled_strides[3],
                              plan.pooled_strides[1], w.out, count)
@@ -407,6 +430,9 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
         j = 0
         while j < count:
             team = plan.team if j + plan.team <= count else 1
+            if ANY_TEAM and plan.known == SAME:
+                team = least(count if one_team else plan.team, count - j)
+            plane.channels = team
             plane.grad = grad + j * plane.grad_channel
             plane.mask = mask + j * plane.mask_channel if plan.argmax else mask
             plane.bit = <uint16_t>(1 << (lane + j))
@@ -425,7 +451,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
             if not in_place:
                 for channel in range(team):
                     for row in range(stop - ih):
-                        if native and not plan.reduced:
+                        if written:
                             store_row(to__hw + channel * plan.image_strides[1] + row * down, along,
                                       <const element*>to + channel * plane.to_channel + row * w.size, w.size)
                         else:
@@ -587,6 +613,8 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
     cdef int32_t* columns = <int32_t*>few if plan.algorithm == PLANES else <int32_t*>(scratch + plan.at_columns)
     cdef const char* mask
     cdef int64_t ih, n, group, lane, lanes, rows, bad
+    cdef bint one_team = in_one_team(plan, summed, stored)
+    cdef int64_t sweep = <int64_t>LANES if one_team else plan.sweep
     cdef bint whole
     if plan.algorithm == GATHER and plan.known == SAME:
         fill_edges(<uint16_t*>(scratch + plan.at_edges), plan.w.size)
@@ -616,9 +644,9 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
         while whole and lane < lanes and plan.algorithm == GATHER:
             whole = gather_band(plan, grad_output__chw + lane * plan.pooled_strides[1],
                                 mask + 4 * lane * plan.h.out * plan.w.out if plan.argmax else mask, lane,
-                                least(plan.sweep, lanes - lane), grad_input__chw + lane * plan.image_strides[1],
-                                scratch, ih, ih + rows, summed)
-            lane += plan.sweep
+                                least(sweep, lanes - lane), grad_input__chw + lane * plan.image_strides[1], scratch,
+                                ih, ih + rows, one_team, summed)
+            lane += sweep
         if plan.algorithm == PLANES:
             whole = scatter_planes(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, summed)
         if plan.argmax and (not whole or plan.algorithm == SCATTER):

@@ -14,8 +14,8 @@
  * 3 loads and slides run beside them. Indices take 18: each channel loads its own, and a comparison of 16 takes a cycle
  * too. Pairs of columns at stride 2 take 9 cycles for 16 in float32, 8 in float16: the number of instructions binds, a
  * third of which load, convert and interleave; beyond the cache two threads wait for memory in float32 and float64. A
- * load under a mask costs an arithmetic operation, so only blocks at the ends of rows use it. With AVX2 a term of eight
- * columns is six instructions (AND, comparison, widening, AND, addition, the next address), and their number binds.
+ * load under a mask costs an arithmetic operation, so only blocks at the ends of rows use it. Without lane masks see
+ * max_pool2d_pairs.h and max_pool2d_lines.h.
  */
 #ifndef ACLNN_BW_MAX_POOL2D_COLUMNS_H
 #define ACLNN_BW_MAX_POOL2D_COLUMNS_H
@@ -42,6 +42,7 @@ typedef struct {
     int64_t mask_ahead;
     int64_t to_ahead;
     uint16_t bit;           /* of the first channel */
+    int64_t channels;       /* ACLNN_BW_ANY_TEAM, ACLNN_BW_SAME: so many are summed at a time */
 } aclnn_bw_plane;
 
 /* Channels of a group that are summed at a time: they share the mask words, or the indices that are looked for, and
@@ -64,6 +65,15 @@ static inline int aclnn_bw_known_columns(int64_t k, int64_t s, int64_t p)
     return k == 3 && s == 2 ? 1 + (int)p : k == 2 && s == 2 ? 3 + (int)p : k == 3 && s == 1 ? 5 + (int)p : 0;
 }
 
+/* Whether rows of 16-bit elements are stored as they are where the columns are known. */
+#if ACLNN_BW_LANE_MASKS
+#define ACLNN_BW_NARROWS(known) ((known) != 0)
+#elif defined(__AVX2__) && defined(__F16C__)
+#define ACLNN_BW_NARROWS(known) ((1 <= (known) && (known) <= 4) || (known) == ACLNN_BW_SAME)
+#else
+#define ACLNN_BW_NARROWS(known) 0
+#endif
+
 /* edges[x], for x in [0, columns], has bit i set where element x + i of rows laid end to end is not the first of its
  * row, so that edges[x + 1] says which are not the last. */
 static inline void aclnn_bw_fill_edges(uint16_t *edges, int64_t columns)
@@ -81,6 +91,13 @@ static inline void aclnn_bw_fill_edges(uint16_t *edges, int64_t columns)
     }
 }
 
+/* Ask for the lines of a block further on: with one thread beyond the cache 0.85 of the time. Nothing is read there. */
+ACLNN_BW_INLINE void aclnn_bw_prefetch(const char *at, int bytes)
+{
+    for (int line = 0; line < bytes; line += 64)
+        __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)line), 0, 2);
+}
+
 /* Move [oh, oh_end) on to the rows of windows that hold row ih. */
 #define ACLNN_BW_FIND_WINDOWS                                                                                           \
     while (oh < w.window_rows && oh * w.stride - w.pad + w.kernel <= ih)                                                \
@@ -89,8 +106,53 @@ static inline void aclnn_bw_fill_edges(uint16_t *edges, int64_t columns)
     while (oh_end < w.window_rows && oh_end * w.stride - w.pad <= ih)                                                   \
         oh_end++;
 
+/* Rows [ih, end) of gradInput for 3 columns at stride 1 and padding 1; `term`: the type of the gradients. */
+#define ACLNN_BW_LINES(suffix, element, term)                                                                           \
+    ACLNN_BW_INLINE void aclnn_bw_lines_##suffix(                                                                       \
+        element *to, int64_t to_step, aclnn_bw_plane w, int64_t ih, int64_t end, int64_t oh, const int indexed,         \
+        const int team)                                                                                                 \
+    {                                                                                                                   \
+        const int64_t row = w.windows * (indexed ? 4 : 2);                                                              \
+        const int64_t rows = w.stride == 1 && to_step == w.columns                                                      \
+            && w.grad_step == w.windows * (int64_t)sizeof(term) ? end - ih : 1;                                         \
+        (void)oh;                                                                                                       \
+        for (; ih < end; ih += rows) {                                                                                  \
+            aclnn_bw_term terms[ACLNN_BW_MOST_ROWS];                                                                    \
+            int64_t count = 0;                                                                                          \
+            terms[0].grad = w.grad;                                                                                     \
+            terms[0].mask = w.mask;                                                                                     \
+            for (int64_t kh = w.kernel - 1; kh >= 0; kh--) {                                                            \
+                int64_t top = ih + w.pad - kh, begin, stop;                                                             \
+                if (w.stride != 1) {                                                                                    \
+                    if (top < 0 || top % w.stride != 0)                                                                 \
+                        continue;                                                                                       \
+                    top /= w.stride;                                                                                    \
+                }                                                                                                       \
+                begin = top < 0 ? -top : 0;                                                                             \
+                stop = w.window_rows - top < rows ? w.window_rows - top : rows;                                         \
+                if (begin >= stop)                                                                                      \
+                    continue;                                                                                           \
+                terms[count].grad = w.grad + top * w.grad_step;                                                         \
+                terms[count].mask = w.mask + top * row + (indexed ? 0 : 3 * kh * w.column_step);                        \
+                terms[count].begin = begin * w.columns;                                                                 \
+                terms[count].end = stop * w.columns;                                                                    \
+                count++;                                                                                                \
+            }                                                                                                           \
+            aclnn_bw_line_##suffix(to, w, terms, count, rows * w.columns, indexed ? (int32_t)(ih * w.columns) : 0,      \
+                                   indexed, team);                                                                      \
+            to += rows * to_step;                                                                                       \
+        }                                                                                                               \
+    }
+
 #if ACLNN_BW_LANE_MASKS
-#define ACLNN_BW_HALVES 1       /* whether rows of 16-bit elements are read and written as they are */
+#define ACLNN_BW_ANY_TEAM 0
+#define ACLNN_BW_HALVES 1       /* whether rows of 16-bit elements are read as they are */
+#define ACLNN_BW_LINE_CASES(suffix)                                                                                     \
+    case 24: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 0, 1); break;                                         \
+    case 25: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 0, ACLNN_BW_TEAM); break;                             \
+    case 26: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 1, 1); break;                                         \
+    case 27: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 1, ACLNN_BW_TEAM); break;
+#define ACLNN_BW_PAIRED(suffix) aclnn_bw_rows_##suffix
 
 /* A test and the addition under its mask are one statement: gcc 12 would make all tests of a block before the first
  * addition and keep the masks, of which there are seven, in general registers (1.2 times as long). */
@@ -245,13 +307,6 @@ ACLNN_BW_INLINE void aclnn_bw_store_pair_bf16(uint16_t *to, __m512 even, __m512 
                                                   aclnn_bw_round_16(odd)), columns);
 }
 
-/* Ask for the lines of a block further on: with one thread beyond the cache 0.85 of the time. Nothing is read there. */
-ACLNN_BW_INLINE void aclnn_bw_prefetch(const char *at, int bytes)
-{
-    for (int line = 0; line < bytes; line += 64)
-        __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)line), 0, 2);
-}
-
 /* For each shift the lanes of a block at j that have a window. */
 ACLNN_BW_INLINE void aclnn_bw_part_lanes(uint32_t *lanes, int64_t j, int64_t windows, int width, const int k,
                                           const int s, const int p)
@@ -374,7 +429,7 @@ ACLNN_BW_INLINE void aclnn_bw_part_lanes(uint32_t *lanes, int64_t j, int64_t win
  * long row. A block sums each kernel column by itself, all loads at the place of the sums; what kernel columns 1 and 2
  * have summed then slides by one and two lanes, from the block before, and sums that would cross the end of a row are
  * left out. Element i - 1 of the row gets, of window columns i - 2, i - 1 and i, the sums of kernel columns 2, 1, 0. */
-#define ACLNN_BW_LINES(suffix, element, real)                                                                           \
+#define ACLNN_BW_LINE(suffix, element, real)                                                                            \
     ACLNN_BW_INLINE void aclnn_bw_line_row_##suffix(                                                                    \
         aclnn_bw_sums_##real *sums, const aclnn_bw_words_##real *bits, const aclnn_bw_indices_##real *wanted,           \
         aclnn_bw_plane w, const aclnn_bw_term *term, int64_t i, uint32_t lanes, const int indexed, const int team,      \
@@ -463,51 +518,21 @@ ACLNN_BW_INLINE void aclnn_bw_part_lanes(uint32_t *lanes, int64_t j, int64_t win
                 }                                                                                                       \
             }                                                                                                           \
         }                                                                                                               \
-    }                                                                                                                   \
-    ACLNN_BW_INLINE void aclnn_bw_lines_##suffix(                                                                       \
-        element *to, int64_t to_step, aclnn_bw_plane w, int64_t ih, int64_t end, int64_t oh, const int indexed,         \
-        const int team)                                                                                                 \
-    {                                                                                                                   \
-        const int64_t row = w.windows * (indexed ? 4 : 2);                                                              \
-        const int64_t rows = w.stride == 1 && to_step == w.columns                                                      \
-            && w.grad_step == w.windows * (int64_t)sizeof(element) ? end - ih : 1;                                      \
-        (void)oh;                                                                                                       \
-        for (; ih < end; ih += rows) {                                                                                  \
-            aclnn_bw_term terms[ACLNN_BW_MOST_ROWS];                                                                    \
-            int64_t count = 0;                                                                                          \
-            terms[0].grad = w.grad;                                                                                     \
-            terms[0].mask = w.mask;                                                                                     \
-            for (int64_t kh = w.kernel - 1; kh >= 0; kh--) {                                                            \
-                int64_t top = ih + w.pad - kh, begin, stop;                                                             \
-                if (w.stride != 1) {                                                                                    \
-                    if (top < 0 || top % w.stride != 0)                                                                 \
-                        continue;                                                                                       \
-                    top /= w.stride;                                                                                    \
-                }                                                                                                       \
-                begin = top < 0 ? -top : 0;                                                                             \
-                stop = w.window_rows - top < rows ? w.window_rows - top : rows;                                         \
-                if (begin >= stop)                                                                                      \
-                    continue;                                                                                           \
-                terms[count].grad = w.grad + top * w.grad_step;                                                         \
-                terms[count].mask = w.mask + top * row + (indexed ? 0 : 3 * kh * w.column_step);                        \
-                terms[count].begin = begin * w.columns;                                                                 \
-                terms[count].end = stop * w.columns;                                                                    \
-                count++;                                                                                                \
-            }                                                                                                           \
-            aclnn_bw_line_##suffix(to, w, terms, count, rows * w.columns, indexed ? (int32_t)(ih * w.columns) : 0,      \
-                                   indexed, team);                                                                      \
-            to += rows * to_step;                                                                                       \
-        }                                                                                                               \
     }
 #define ACLNN_BW_KNOWN_ROWS(suffix, element, real)                                                                      \
     ACLNN_BW_ROWS(suffix, element, real)                                                                                \
-    ACLNN_BW_LINES(suffix, element, real)
+    ACLNN_BW_LINE(suffix, element, real)                                                                                \
+    ACLNN_BW_LINES(suffix, element, element)
 
 #else
 #define ACLNN_BW_HALVES 0
-/* The sums of a column are kept apart by kernel column where the order wants it. */
-#define ACLNN_BW_APART (k == 3 && s == 1 && p == 1)
-#define ACLNN_BW_SUM_OF(kw) (ACLNN_BW_APART ? (kw) : ACLNN_BW_CLASS(kw))
+#define ACLNN_BW_ANY_TEAM 1     /* whether rows laid end to end take any number of channels at a time */
+#define ACLNN_BW_LINE_CASES(suffix)                                                                                     \
+    case 24:                                                                                                            \
+    case 25: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 0, (int)w.channels); break;                           \
+    case 26:                                                                                                            \
+    case 27: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 1, (int)w.channels); break;
+#define ACLNN_BW_PAIRED(suffix) aclnn_bw_pairs_##suffix
 
 /* The sum of one column, one window after the other. */
 #define ACLNN_BW_COLUMN(name, real, integer)                                                                            \
@@ -515,7 +540,7 @@ ACLNN_BW_INLINE void aclnn_bw_part_lanes(uint32_t *lanes, int64_t j, int64_t win
                               int32_t place, int64_t column, const int k, const int s, const int p,                     \
                               const int indexed)                                                                        \
     {                                                                                                                   \
-        real sums[3] = {0, 0, 0};                                                                                       \
+        real sum = 0;                                                                                                   \
         for (int64_t row = 0; row < count; row++) {                                                                     \
             for (int kw = k - 1; kw >= 0; kw--) {                                                                       \
                 int64_t window = column / s + ACLNN_BW_SHIFT(kw);                                                       \
@@ -529,17 +554,19 @@ ACLNN_BW_INLINE void aclnn_bw_part_lanes(uint32_t *lanes, int64_t j, int64_t win
                 memcpy(&bits, grad + window * (int64_t)sizeof bits, sizeof bits);                                       \
                 bits &= -(integer)chosen;                                                                               \
                 memcpy(&term, &bits, sizeof term);                                                                      \
-                sums[ACLNN_BW_APART ? kw : 0] += term;                                                                  \
+                sum += term;                                                                                            \
             }                                                                                                           \
             grad += w.grad_step;                                                                                        \
             mask += mask_step;                                                                                          \
         }                                                                                                               \
-        return ACLNN_BW_APART ? sums[2] + sums[1] + sums[0] : sums[0];                                                  \
+        return sum;                                                                                                     \
     }
 ACLNN_BW_COLUMN(aclnn_bw_column_f32, float, uint32_t)
 ACLNN_BW_COLUMN(aclnn_bw_column_f64, double, uint64_t)
 
 typedef aclnn_bw_float_bits aclnn_bw_float_indices;
+#include "max_pool2d_pairs.h"
+#include "max_pool2d_lines.h"
 
 #define ACLNN_BW_ROWS(suffix, element, real)                                                                            \
     ACLNN_BW_INLINE void aclnn_bw_row_##suffix(                                                                         \
@@ -559,7 +586,7 @@ typedef aclnn_bw_float_bits aclnn_bw_float_indices;
             to[column] = aclnn_bw_column_##suffix(w, grad_row, mask_row, mask_step, count, place, column, k, s, p,      \
                                                   indexed);                                                             \
         for (int64_t j = begin; j < end; j += WIDTH) {                                                                  \
-            aclnn_bw_##element##s sums[3] = {{0}, {0}, {0}};                                                            \
+            aclnn_bw_##element##s sums[2] = {{0}, {0}};                                                                 \
             aclnn_bw_##element##_indices wanted[2];                                                                     \
             const char *grad = grad_row, *mask = mask_row;                                                              \
             if (j > end - WIDTH)                                                                                        \
@@ -588,13 +615,11 @@ typedef aclnn_bw_float_bits aclnn_bw_float_indices;
                         memcpy(&seen, mask + kw * w.column_step + 2 * window, sizeof seen);                             \
                         chosen = aclnn_bw_chosen_##element(seen, (int16_t)w.bit);                                       \
                     }                                                                                                   \
-                    sums[ACLNN_BW_SUM_OF(kw)] += (aclnn_bw_##element##s)((aclnn_bw_##element##_bits)term & chosen);     \
+                    sums[c] += (aclnn_bw_##element##s)((aclnn_bw_##element##_bits)term & chosen);                       \
                 }                                                                                                       \
                 grad += w.grad_step;                                                                                    \
                 mask += mask_step;                                                                                      \
             }                                                                                                           \
-            if (ACLNN_BW_APART)                                                                                         \
-                sums[0] = sums[2] + sums[1] + sums[0];                                                                  \
             if (s == 1)                                                                                                 \
                 memcpy(to + j, &sums[0], sizeof sums[0]);                                                               \
             else                                                                                                        \
@@ -626,14 +651,29 @@ typedef aclnn_bw_float_bits aclnn_bw_float_indices;
         }                                                                                                               \
     }
 #define ACLNN_BW_KNOWN_ROWS(suffix, element, real)                                                                      \
+    ACLNN_BW_PAIRS(suffix, element, element)                                                                            \
     ACLNN_BW_ROWS(suffix, element, real)                                                                                \
-    ACLNN_BW_INLINE void aclnn_bw_lines_##suffix(                                                                       \
-        element *to, int64_t to_step, aclnn_bw_plane w, int64_t ih, int64_t end, int64_t oh, const int indexed,         \
-        const int team)                                                                                                 \
-    {                                                                                                                   \
-        aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 1, indexed, team);                                    \
-    }
+    ACLNN_BW_LINE(suffix, element, element)                                                                             \
+    ACLNN_BW_LINES(suffix, element, element)
 #endif
+
+#define ACLNN_BW_PAIR_CASES(suffix)                                                                                     \
+    case 4: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 0, 0, 1); break;                                 \
+    case 5: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 0, 0, ACLNN_BW_TEAM); break;                     \
+    case 6: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 0, 1, 1); break;                                 \
+    case 7: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 0, 1, ACLNN_BW_TEAM); break;                     \
+    case 8: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 1, 0, 1); break;                                 \
+    case 9: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 1, 0, ACLNN_BW_TEAM); break;                     \
+    case 10: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 1, 1, 1); break;                                \
+    case 11: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 1, 1, ACLNN_BW_TEAM); break;                    \
+    case 12: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 0, 0, 1); break;                                \
+    case 13: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 0, 0, ACLNN_BW_TEAM); break;                    \
+    case 14: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 0, 1, 1); break;                                \
+    case 15: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 0, 1, ACLNN_BW_TEAM); break;                    \
+    case 16: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 1, 0, 1); break;                                \
+    case 17: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 1, 0, ACLNN_BW_TEAM); break;                    \
+    case 18: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 1, 1, 1); break;                                \
+    case 19: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 1, 1, ACLNN_BW_TEAM); break;
 
 /* Rows [ih, end) of gradInput; oh is at most the first row of windows that holds row ih. `team`: ACLNN_BW_TEAM channels
  * at a time, else one. */
@@ -644,30 +684,12 @@ typedef aclnn_bw_float_bits aclnn_bw_float_indices;
     {                                                                                                                   \
         const aclnn_bw_plane w = *plane;                                                                                \
         switch (4 * known + 2 * indexed + team) {                                                                       \
-        case 4: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 2, 0, 0, 1); break;                              \
-        case 5: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 2, 0, 0, ACLNN_BW_TEAM); break;                  \
-        case 6: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 2, 0, 1, 1); break;                              \
-        case 7: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 2, 0, 1, ACLNN_BW_TEAM); break;                  \
-        case 8: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 2, 1, 0, 1); break;                              \
-        case 9: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 2, 1, 0, ACLNN_BW_TEAM); break;                  \
-        case 10: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 2, 1, 1, 1); break;                             \
-        case 11: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 2, 1, 1, ACLNN_BW_TEAM); break;                 \
-        case 12: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 2, 2, 0, 0, 1); break;                             \
-        case 13: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 2, 2, 0, 0, ACLNN_BW_TEAM); break;                 \
-        case 14: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 2, 2, 0, 1, 1); break;                             \
-        case 15: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 2, 2, 0, 1, ACLNN_BW_TEAM); break;                 \
-        case 16: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 2, 2, 1, 0, 1); break;                             \
-        case 17: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 2, 2, 1, 0, ACLNN_BW_TEAM); break;                 \
-        case 18: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 2, 2, 1, 1, 1); break;                             \
-        case 19: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 2, 2, 1, 1, ACLNN_BW_TEAM); break;                 \
+        ACLNN_BW_PAIR_CASES(suffix)                                                                                     \
         case 20: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 0, 1); break;                             \
         case 21: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 0, ACLNN_BW_TEAM); break;                 \
         case 22: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 1, 1); break;                             \
         case 23: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 1, ACLNN_BW_TEAM); break;                 \
-        case 24: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 0, 1); break;                                     \
-        case 25: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 0, ACLNN_BW_TEAM); break;                         \
-        case 26: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 1, 1); break;                                     \
-        case 27: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 1, ACLNN_BW_TEAM); break;                         \
+        ACLNN_BW_LINE_CASES(suffix)                                                                                     \
         }                                                                                                               \
     }
 ACLNN_BW_KNOWN(f32, float, f32)
@@ -675,6 +697,25 @@ ACLNN_BW_KNOWN(f64, double, f64)
 #if ACLNN_BW_HALVES
 ACLNN_BW_KNOWN(f16, uint16_t, f32)
 ACLNN_BW_KNOWN(bf16, uint16_t, f32)
+#elif ACLNN_BW_NARROWS(1)
+/* Gradients are widened; what is stored is narrowed where ACLNN_BW_NARROWS says so. */
+#define ACLNN_BW_KNOWN_NARROWED(suffix)                                                                                 \
+    ACLNN_BW_PAIRS(suffix, uint16_t, float)                                                                             \
+    ACLNN_BW_LINE(suffix, uint16_t, float)                                                                              \
+    ACLNN_BW_LINES(suffix, uint16_t, float)                                                                             \
+    static inline void aclnn_bw_known_##suffix(void *out, int64_t to_step, const aclnn_bw_plane *plane, int64_t ih,     \
+                                               int64_t end, int64_t oh, int known, int indexed, int team)               \
+    {                                                                                                                   \
+        const aclnn_bw_plane w = *plane;                                                                                \
+        uint16_t *to = (uint16_t *)out;                                                                                 \
+        switch (4 * known + 2 * indexed + team) {                                                                       \
+        ACLNN_BW_PAIR_CASES(suffix)                                                                                     \
+        ACLNN_BW_LINE_CASES(suffix)                                                                                     \
+        default: aclnn_bw_known_f32((float *)out, to_step, plane, ih, end, oh, known, indexed, team);                   \
+        }                                                                                                               \
+    }
+ACLNN_BW_KNOWN_NARROWED(f16)
+ACLNN_BW_KNOWN_NARROWED(bf16)
 #else
 #define aclnn_bw_known_f16 aclnn_bw_known_f32
 #define aclnn_bw_known_bf16 aclnn_bw_known_f32
