@@ -474,6 +474,34 @@ def test_long_rows_and_columns(pool, dtype, rng):
 
 
 @every_dtype
+def test_planes_of_every_size_under_one_window(dtype, rng):
+    """A vector may run into the next plane, but not past the last."""
+    for size in range(1, 70):
+        check_both_entry_points(Pool((1, 1 + size % 5, 1, size), (1, size)), dtype, rng)
+        check_both_entry_points(Pool((2, 3, size, 3), (size, 3), 1, 0, False, True, 7), dtype, rng)
+
+
+@every_dtype
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [(3, 1, 1), (5, 1, 2), (4, 1, 1), (3, 2, 1), (2, 2, 1), (3, 3, 1)]
+)
+def test_what_lies_beside_a_row_does_not_show(kernel, stride, padding, include, dtype, rng):
+    """Vectors may load the ends of the neighbouring rows, and of the neighbouring planes."""
+    for width in (*range(max(1, kernel - 2 * padding), 20), 24, 31, 33, 35, 40):
+        for shape, axis in (((1, 5, 7, width), 1), ((1, 1, 7, width), 2)):
+            rows = (kernel, stride, padding) if axis == 1 else (1, 1, 0)
+            pool = Pool(shape, *zip(rows, (kernel, stride, padding), strict=True), True, include)
+            grad = pool.gradients(rng, dtype)
+            others = (slice(None),) * axis + (slice(0, None, 2),)
+            ours = (slice(None),) * axis + (slice(1, None, 2),)
+            grad[others] = 0
+            expected = one_call(grad, *pool)[ours]
+            grad[others] = np.nan
+            assert_same_bytes(np.ascontiguousarray(one_call(grad, *pool)[ours]), np.ascontiguousarray(expected))
+
+
+@every_dtype
 @pytest.mark.parametrize("override", [1, -1, 2, -3, 255, -255, 10**6, -(2**40), 2**62, -(2**63), 2**63 - 1])
 def test_divisor_override_on_host(override, dtype, rng):
     for kind in (5, 11, 1, 16, 20):

@@ -11,9 +11,10 @@ same terms in the same order, so bands, tiles, threads, strides and instruction 
 
 Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel (types of the plan: `Axis`). Rows oh
 outside [0, Ho) and columns ow outside [0, Wo) are masked off, or zeroed in the scratch, and never read from gradOutput;
-ih and iw are clipped to the band and tile, which lie inside gradInput; phase 1 has proved that both views lie inside
-their storage. A WALK or SPREAD may store beyond the end of a row into rows that the same range makes later, where
-gradInput is dense, and never beyond the last row of its range (`limit`).
+without masks a vector may load the ends of the rows beside instead, where rows lie in gradOutput without gaps
+(`from_begin`, `from_end`), and clears them. ih and iw are clipped to the band and tile, which lie inside gradInput;
+phase 1 has proved that both views lie inside their storage. A WALK or SPREAD may store beyond the end of a row into
+rows that the same range makes later, where gradInput is dense, and never beyond the last row of its range (`limit`).
 
 Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds (STREAMED: kH * kW). Along an axis,
 position i + pad = q*stride + r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases
@@ -65,6 +66,8 @@ cdef extern from "avg_pool2d.h" nogil:
         int64_t[3] first
         int64_t[3] count
         int64_t ahead
+        const char* from_begin
+        const char* from_end
     void walk_f32 "aclnn_bw_walk_f32" (const Walk*) noexcept
     void walk_f64 "aclnn_bw_walk_f64" (const Walk*) noexcept
     void walk_f16 "aclnn_bw_walk_f16" (const Walk*) noexcept
@@ -73,6 +76,15 @@ cdef extern from "avg_pool2d.h" nogil:
     void spread_f64 "aclnn_bw_spread_walk_f64" (const Walk*) noexcept
     void spread_f16 "aclnn_bw_spread_walk_f16" (const Walk*) noexcept
     void spread_bf16 "aclnn_bw_spread_walk_bf16" (const Walk*) noexcept
+
+    void fill_f32 "aclnn_bw_fill_planes_f32" (
+        float* to, const float* source, int64_t step, int64_t planes, int64_t size, double factor) noexcept
+    void fill_f64 "aclnn_bw_fill_planes_f64" (
+        double* to, const double* source, int64_t step, int64_t planes, int64_t size, double factor) noexcept
+    void fill_f16 "aclnn_bw_fill_planes_f16" (
+        half* to, const half* source, int64_t step, int64_t planes, int64_t size, double factor) noexcept
+    void fill_bf16 "aclnn_bw_fill_planes_bf16" (
+        bfloat* to, const bfloat* source, int64_t step, int64_t planes, int64_t size, double factor) noexcept
 
 cdef extern from "transpose.h" nogil:
     void transpose "aclnn_bw_transpose" (void* to, int64_t to_pitch, const void* source, int64_t source_pitch,
@@ -240,6 +252,24 @@ cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, e
         return
     for r in range(ih, ih + rows):
         fill_row(grad_input__hw + r * down, along, stored[0], columns)
+
+
+cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nchw, element* grad_input__nchw,
+                      int64_t begin, int64_t end) noexcept nogil:
+    """The planes [begin, end), which lie behind each other in gradInput and at equal distances in gradOutput."""
+    cdef int64_t step = plan.grad_output_strides[1]
+    cdef int64_t size = plan.h.size * plan.w.size
+    cdef double factor = constant_factor(plan)
+    grad_output__nchw += begin * step
+    grad_input__nchw += begin * size
+    if element is float:
+        fill_f32(grad_input__nchw, grad_output__nchw, step, end - begin, size, factor)
+    elif element is double:
+        fill_f64(grad_input__nchw, grad_output__nchw, step, end - begin, size, factor)
+    elif element is half:
+        fill_f16(grad_input__nchw, grad_output__nchw, step, end - begin, size, factor)
+    else:
+        fill_bf16(grad_input__nchw, grad_output__nchw, step, end - begin, size, factor)
 
 
 cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t q,
@@ -482,30 +512,22 @@ cdef void pack_row(const AvgPool2dPlan* plan, element* to, const element* source
 
 
 cdef void pack_rows(const AvgPool2dPlan* plan, char* packed, const element* grad_output__chw, int64_t channels,
-                    int64_t oh, int64_t rows, int64_t ow, real factor, const real* factors) noexcept nogil:
-    """Copy the windows [oh, oh + rows) x [ow, ow + pitch) of some planes, or without masks make their terms. What lies
-    beside them is left alone, and zeros; a walk does not look at rows that lie outside."""
+                    int64_t oh, int64_t rows, int64_t ow) noexcept nogil:
+    """Copy the windows [oh, oh + rows) x [ow, ow + pitch) of some planes. What lies beside them is left alone, and
+    zeros; a walk does not look at rows that lie outside."""
     cdef int64_t along = plan.grad_output_strides[3]
     cdef int64_t begin = most(ow, 0)
     cdef int64_t end = least(ow + plan.pitch, plan.w.out)
     cdef int64_t before = begin - ow
     cdef int64_t n = most(end - begin, 0)
     cdef int64_t step = plan.packed_plane // <int64_t>sizeof(element)
-    cdef real row_factor = factor
     cdef int64_t c, r
     cdef element* to
     cdef const element* source
     for r in range(most(oh, 0) - oh, least(oh + rows, plan.h.out) - oh):
         to = <element*>packed + r * plan.pitch
         source = grad_output__chw + (oh + r) * plan.grad_output_strides[2] + begin * along
-        if not MASKED:
-            if factors != NULL:
-                row_factor = <real>(1.0 / <double>window_length(&plan.h, oh + r, plan.count_include_pad))
-            for c in range(channels):
-                load_terms(plan, <real*>(packed + c * plan.packed_plane) + r * plan.pitch + before,
-                           source + c * plan.grad_output_strides[1], along, n, row_factor,
-                           factors + before if factors != NULL else NULL)
-        elif channels > 1 and plan.rounding == ROUND_NONE:
+        if channels > 1 and plan.rounding == ROUND_NONE:
             # A cache line is read once.
             transpose(to + before, step, source, along, n, channels, sizeof(element))
         else:
@@ -531,14 +553,14 @@ cdef void begin_walk(const AvgPool2dPlan* plan, Walk* walk) noexcept nogil:
 
 cdef inline bint is_packed(const AvgPool2dPlan* plan) noexcept nogil:
     """Whether a walk reads copies of the rows of windows."""
-    return not MASKED or plan.grad_output_strides[3] != 1 or plan.rounding != ROUND_NONE
+    return plan.grad_output_strides[3] != 1 or plan.rounding != ROUND_NONE
 
 
-cdef inline bint is_dense(const AvgPool2dPlan* plan) noexcept nogil:
-    """gradInput's planes follow each other without gaps, and so do the units."""
-    return (plan.group == 1 and plan.tiles == 1 and plan.grad_input_strides[3] == 1
-            and plan.grad_input_strides[2] == plan.w.size and plan.grad_input_strides[1] == plan.h.size * plan.w.size
-            and plan.grad_input_strides[0] == plan.channels * plan.grad_input_strides[1])
+cdef inline bint is_dense(const AvgPool2dPlan* plan, const int64_t* strides, int64_t rows,
+                          int64_t columns) noexcept nogil:
+    """Planes follow each other without gaps, and so do the units."""
+    return (plan.group == 1 and plan.tiles == 1 and strides[3] == 1 and strides[2] == columns
+            and strides[1] == rows * columns and strides[0] == plan.channels * strides[1])
 
 
 cdef inline int64_t row_after(const AvgPool2dPlan* plan, int64_t q) noexcept nogil:
@@ -569,14 +591,13 @@ cdef void walk_units(const AvgPool2dPlan* plan, Walk* walk, const element* grad_
         walk.count[i] = plan.column_terms[i]
     walk.limit = limit
     if packs:
-        pack_rows(plan, scratch + plan.at_terms, grad_output__chw, channels, oh, loaded, walk.first[0],
-                  factor, factors)
+        pack_rows(plan, scratch + plan.at_terms, grad_output__chw, channels, oh, loaded, walk.first[0])
         walk.from_row = oh
         walk.from_column = walk.first[0]
         walk.from_down = plan.pitch
     else:
         walk.ahead = loaded * walk.from_down * <int64_t>sizeof(element)
-    if MASKED and factors != NULL:
+    if factors != NULL:
         walk.column_factors = factors
         walk.row_factors = row_factors
         for i in range(loaded):
@@ -590,6 +611,16 @@ cdef void walk_units(const AvgPool2dPlan* plan, Walk* walk, const element* grad_
         walk.source = grad_output__chw + c * plan.grad_output_strides[1]
         if packs:
             walk.source = scratch + plan.at_terms + c * plan.packed_plane
+        if not MASKED and packs:
+            walk.from_begin = <const char*>walk.source
+            walk.from_end = walk.from_begin + plan.packed_plane
+        elif not MASKED and not is_dense(plan, plan.grad_output_strides, plan.h.out, plan.w.out):
+            # Where there are gaps between the rows, nothing but the windows is read.
+            walk.from_begin = walk.from_end = NULL
+            if plan.grad_output_strides[2] == plan.w.out:
+                walk.from_begin = <const char*>walk.source
+                walk.from_end = <const char*>(grad_output__chw + c * plan.grad_output_strides[1]
+                                              + plan.h.out * plan.w.out)
         walk.to = grad_input__chw + c * plan.grad_input_strides[1] + p * plan.w.stride
         if not stores:
             walk.to = row - begin * walk.width
@@ -642,11 +673,21 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
         factors = <real*>(scratch + plan.at_factors)
     if walks:
         begin_walk(plan, &walk)
-        if is_dense(plan):
+        if not MASKED:
+            # All planes up to that of the last unit, if there are no gaps between them.
+            walk.from_begin = data[0]
+            walk.from_end = <const char*>(grad_output__nchw + (quotient(end - 1, plan.bands) + 1)
+                                          * plan.grad_output_strides[1])
+        if is_dense(plan, plan.grad_input_strides, plan.h.size, plan.w.size):
             # The end of the last unit: all before it is made here, row after row.
             c = quotient(end - 1, plan.bands)
             limit = <const char*>(grad_input__nchw + c * plan.grad_input_strides[1] + plan.w.size * row_after(
                 plan, least((end - c * plan.bands) * plan.band, plan.h.count)))
+    if (not MASKED and plan.algorithm == FILL and plan.bands == 1 and plan.rounding == ROUND_NONE
+            and is_dense(plan, plan.grad_input_strides, plan.h.size, plan.w.size)
+            and plan.grad_output_strides[0] == plan.channels * plan.grad_output_strides[1]):
+        fill_planes(plan, grad_output__nchw, grad_input__nchw, begin, end)
+        return ALL_GOOD
     # Unit = ((n*groups + group)*bands + band)*tiles + tile: taken apart once, then counted on.
     p = q = c = 0
     if begin > 0:

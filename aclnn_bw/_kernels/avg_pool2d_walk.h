@@ -31,12 +31,23 @@ ACLNN_BW_INLINE REALS NAMED(reals)(const REAL *from)
     return x;
 }
 
+ACLNN_BW_INLINE void NAMED(store_cells)(char *to, const CELLS *cells)
+{
+#if ACLNN_BW_MASKED
+    memcpy(to, cells, sizeof *cells);
+#else
+    /* Of a memcpy of 32 bytes gcc 12, tuned for no processor, makes two moves by way of the stack. */
+    typedef CELLS loose __attribute__((aligned(1), may_alias));
+    *(loose *)to = *cells;
+#endif
+}
+
 /* The first `bytes` of a vector. */
-ACLNN_BW_INLINE void NAMED(store_some)(char *to, CELLS cells, int64_t bytes)
+ACLNN_BW_RARE void NAMED(store_some)(char *to, CELLS cells, int64_t bytes)
 {
     const char *from = (const char *)&cells;
     if (bytes >= (int64_t)sizeof cells) {
-        memcpy(to, &cells, sizeof cells);
+        NAMED(store_cells)(to, &cells);
         return;
     }
     for (int64_t size = sizeof cells / 2; size >= (int64_t)sizeof(ELEMENT); size /= 2)
@@ -52,141 +63,189 @@ ACLNN_BW_INLINE void NAMED(store_some)(char *to, CELLS cells, int64_t bytes)
 
 /* Store a block's cells: the vectors from `vector` on; piece by piece if the last one would pass the limit. Fetch the
  * cache lines that are stored to next. */
-ACLNN_BW_INLINE void NAMED(store)(char *to, const CELLS *cells, const int stride, int vector, const char *limit,
-                                  int64_t bytes, int64_t ahead)
+ACLNN_BW_INLINE void NAMED(store)(char *to, const CELLS *cells, const int vectors, int vector, const char *limit,
+                                  int64_t bytes, const int fetches, int64_t ahead)
 {
     const int64_t size = sizeof(CELLS);
-    for (int i = 0; i < (FETCHES || stride > 1 ? stride : 0); i += 64 / (int)sizeof(CELLS))
+    for (int i = 0; i < (fetches ? vectors : 0); i += 64 / (int)sizeof(CELLS))
         __builtin_prefetch((const char *)((uintptr_t)to + (uintptr_t)(ahead + i * size)), 1);
-    if (to + stride * size <= limit) {
-        for (int i = 0; i < stride; i++)
-            if (i == stride - 1 || i >= vector)
-                memcpy(to + i * size, &cells[i], sizeof(CELLS));
+    if (to + vectors * size <= limit) {
+        for (int i = 0; i < vectors; i++)
+            if (i == vectors - 1 || i >= vector)
+                NAMED(store_cells)(to + i * size, &cells[i]);
     } else {
-        for (int i = 0; i < stride; i++)
+        for (int i = 0; i < vectors; i++)
             if (bytes > i * size)
                 NAMED(store_some)(to + i * size, cells[i], bytes - i * size);
     }
 }
 
 #if ACLNN_BW_MASKED
-#define SOURCE ELEMENT
-#define TERM(from, k, row_factor) \
-    (LOAD((const ELEMENT *)(from) + (k), lanes[k]) \
-     * (by_column ? (row_factor) * NAMED(reals)(column_factors + (k)) : factor))
+#define KEEP(load, from, k) load((const ELEMENT *)(from) + (k), lanes[k])
 #else
-#define SOURCE REAL
-#define TERM(from, k, row_factor) \
-    ((void)(row_factor), (void)column_factors, (void)lanes, NAMED(reals)((const REAL *)(from) + (k)))
-#endif
+#define KEEP(load, from, k) \
+    (whole ? load((const ELEMENT *)(from) + (k)) : (REALS)((KEPT)load((const ELEMENT *)(from) + (k)) & lanes[k]))
 
-#define TERM_FOUR(from, k, row_factor) \
-    (LOAD_FOUR((const ELEMENT *)(from) + (k), lanes[k]) \
-     * (by_column ? (row_factor) * NAMED(reals)(column_factors + (k)) : factor))
-
-/* Stride 1: down a block of columns, the running sums in registers (those of the kernels that are constants). */
-ACLNN_BW_INLINE void NAMED(walk_block)(const aclnn_bw_walk *w, int64_t group, const char *limit, const int64_t terms,
-                                       const int64_t taps, const int by_column, const int shifts)
+/* `from`, or a copy of its n windows with zeros around where vectors would look beyond what may be read. */
+ACLNN_BW_RARE const char *NAMED(copy_row)(ELEMENT *to, const char *from, int64_t window, int64_t windows, int64_t n)
 {
-    const int64_t item = sizeof(ELEMENT), from_item = sizeof(SOURCE), warm = terms - 1;
-    const int64_t rows = w->rows, rows_out = w->rows_out;
-    const int64_t from_down = w->from_down * from_item, to_down = w->to_down * item;
-    const int64_t bytes = (w->width - group) * item, window = group + w->first[0];
-#if ACLNN_BW_MASKED
-    const int64_t ahead = w->ahead;
+    int64_t begin = window < 0 ? -window : 0, end = windows - window < n ? windows - window : n;
+    memset(to, 0, (size_t)n * sizeof(ELEMENT));
+    for (int64_t i = begin; i < end; i++)
+        memcpy(to + i, from + i * (int64_t)sizeof(ELEMENT), sizeof(ELEMENT));
+    return (const char *)to;
+}
+
+ACLNN_BW_INLINE const char *NAMED(row)(const aclnn_bw_walk *w, ELEMENT *copy, const char *from, int64_t window,
+                                       int64_t n)
+{
+    if ((uintptr_t)from >= (uintptr_t)w->from_begin
+        && (uintptr_t)from + (uintptr_t)n * sizeof(ELEMENT) <= (uintptr_t)w->from_end)
+        return from;
+    return NAMED(copy_row)(copy, from, window, w->columns_out, n);
+}
 #endif
+#define TERM(load, from, k, row_factor) \
+    (KEEP(load, from, k) * (by_column ? (row_factor) * NAMED(reals)(column_factors + (k)) : factor))
+
+/* Whether the terms beside the first are shuffled out of two vectors; else each is loaded and converted. */
+#define SHIFTS (ACLNN_BW_MASKED || sizeof(ELEMENT) == 2)
+
+/* Stride 1: down a block of columns, one or two vectors wide, the running sums in registers (those of the kernels that
+ * are constants). `whole`: every window of the block is there. */
+ACLNN_BW_INLINE void NAMED(walk_block)(const aclnn_bw_walk *w, int64_t group, const char *limit, const int64_t terms,
+                                       const int64_t taps, const int by_column, const int shifts, const int vectors,
+                                       const int whole)
+{
+    const int64_t item = sizeof(ELEMENT), warm = terms - 1, block = vectors * LANES;
+    const int64_t rows = w->rows, rows_out = w->rows_out;
+    const int64_t from_down = w->from_down * item, to_down = w->to_down * item;
+    const int64_t bytes = (w->width - group) * item, window = group + w->first[0];
+    const int64_t ahead = w->ahead;
     const REAL *column_factors = by_column ? (const REAL *)w->column_factors + group : NULL;
     const REAL *row_factors = w->row_factors;
     const char *from = (const char *)w->from + (w->q - warm - w->from_row) * from_down
-                       + (window - w->from_column) * from_item;
+                       + (window - w->from_column) * item;
     char *to = (char *)w->to + (w->q - w->pad) * to_down + group * item;
-    aclnn_bw_lanes lanes[LANES + ACLNN_BW_WALK_TERMS];
-    REALS held[ACLNN_BW_WALK_TERMS];
+    KEPT lanes[ACLNN_BW_VECTORS * LANES + ACLNN_BW_WALK_TERMS];
+    REALS held[ACLNN_BW_VECTORS][ACLNN_BW_WALK_TERMS];
     const REALS zero = {0};
     const REALS factor = zero + (REAL)w->factor;
-    for (int64_t k = 0; k < taps; k++)
-        lanes[k] = aclnn_bw_lanes_inside(window + k, w->columns_out, LANES);
-    lanes[LANES] = aclnn_bw_lanes_inside(window + LANES, w->columns_out, LANES);
+#if !ACLNN_BW_MASKED
+    ELEMENT copy[ACLNN_BW_VECTORS * LANES + ACLNN_BW_WALK_TERMS];
+#endif
+    for (int64_t v = 0; v < vectors; v++)
+        for (int64_t k = 0; k < taps; k++)
+            lanes[v * LANES + k] = INSIDE(window + v * LANES + k, w->columns_out, LANES);
+    lanes[block] = INSIDE(window + block, w->columns_out, LANES);
     for (int64_t k = 0; k < warm; k++)
-        held[k] = zero;
+        for (int64_t v = 0; v < vectors; v++)
+            held[v][k] = zero;
+    (void)whole;
     int64_t oh = w->q - warm;
     for (int64_t row = -warm; row < rows; row++, oh++) {
-        REALS across = zero;
-#if ACLNN_BW_MASKED
+        REALS across[ACLNN_BW_VECTORS];
+        for (int64_t v = 0; v < vectors; v++)
+            across[v] = zero;
         /* Two planes of doubles and their results can exceed the L1 cache: the next waits in L2 (1.2 times). */
         __builtin_prefetch((const char *)((uintptr_t)from + (uintptr_t)ahead), 0, sizeof(ELEMENT) == 8 ? 2 : 3);
-#endif
         if ((uint64_t)oh < (uint64_t)rows_out) {
             const REALS row_factor = by_column ? zero + row_factors[row + warm] : factor;
-#if ACLNN_BW_MASKED
-            if (shifts) {
-                REALS low = TERM(from, 0, row_factor), high = TERM_FOUR(from, LANES, row_factor);
-                across = low;
-                for (int64_t k = 1; k < taps; k++)
-                    across += SHIFT(low, high, k);
-            } else
-#else
-            (void)shifts;
+            const char *here = from;
+#if !ACLNN_BW_MASKED
+            if (!whole)
+                here = NAMED(row)(w, copy, from, window, block + (shifts ? 4 : taps - 1));
 #endif
-            {
-                across = TERM(from, 0, row_factor);
-                for (int64_t k = 1; k < taps; k++)
-                    across += TERM(from, k, row_factor);
+            if (shifts) {
+                REALS low[ACLNN_BW_VECTORS + 1];
+                for (int64_t v = 0; v < vectors; v++)
+                    low[v] = TERM(LOAD, here, v * LANES, row_factor);
+                low[vectors] = TERM(LOAD_FOUR, here, block, row_factor);
+                for (int64_t v = 0; v < vectors; v++) {
+                    across[v] = low[v];
+                    for (int64_t k = 1; k < taps; k++)
+                        across[v] += SHIFT(low[v], low[v + 1], k);
+                }
+            } else {
+                for (int64_t v = 0; v < vectors; v++) {
+                    across[v] = TERM(LOAD, here, v * LANES, row_factor);
+                    for (int64_t k = 1; k < taps; k++)
+                        across[v] += TERM(LOAD, here, v * LANES + k, row_factor);
+                }
             }
         }
         from += from_down;
-        REALS sum = zero + across;
-        for (int64_t k = 0; k < warm; k++) {
-            REALS next = held[k] + across;
-            held[k] = sum;
-            sum = next;
+        REALS sums[ACLNN_BW_VECTORS];
+        for (int64_t v = 0; v < vectors; v++) {
+            sums[v] = zero + across[v];
+            for (int64_t k = 0; k < warm; k++) {
+                REALS next = held[v][k] + across[v];
+                held[v][k] = sums[v];
+                sums[v] = next;
+            }
         }
         if (row < 0)
             continue;
-        CELLS cells = NARROW(sum);
-        NAMED(store)(to, &cells, 1, 0, limit, bytes, rows * to_down);
+        CELLS cells[ACLNN_BW_VECTORS];
+        for (int64_t v = 0; v < vectors; v++)
+            cells[v] = NARROW(sums[v]);
+        NAMED(store)(to, cells, vectors, 0, limit, bytes, FETCHES, rows * to_down);
         to += to_down;
     }
 }
 
 /* All blocks. The last comes first: what it stores beyond the row's end is the next row's beginning. */
 ACLNN_BW_INLINE void NAMED(walk_blocks)(const aclnn_bw_walk *w, const int64_t terms, const int64_t taps,
-                                        const int by_column, const int shifts)
+                                        const int by_column, const int shifts, const int vectors)
 {
-    const int64_t last = w->groups > LANES ? w->groups - LANES : 0;
-    const char *limit = w->groups < LANES ? (const char *)w->limit : (const char *)UINTPTR_MAX;
+    const int64_t block = vectors * LANES;
+    const int64_t last = w->groups > block ? w->groups - block : 0;
+    const char *limit = w->groups < block ? (const char *)w->limit : (const char *)UINTPTR_MAX;
     int64_t group = last;
     do {
-        NAMED(walk_block)(w, group, limit, terms, taps, by_column, shifts);
-        group = group == last ? 0 : group + LANES;
+#if !ACLNN_BW_MASKED
+        /* Of the kernels that are constants a block at neither end is spared the clearing of lanes. */
+        const int64_t window = group + w->first[0], end = window + block + (shifts ? 4 : taps - 1);
+        if (vectors > 1 && window >= 0 && end <= w->columns_out)
+            NAMED(walk_block)(w, group, limit, terms, taps, by_column, shifts, vectors, 1);
+        else
+#endif
+            NAMED(walk_block)(w, group, limit, terms, taps, by_column, shifts, vectors, 0);
+        group = group == last ? 0 : group + block;
     } while (group < last);
 }
 
 static void NAMED(walk)(const aclnn_bw_walk *w)
 {
     if (w->column_factors != NULL)
-        NAMED(walk_blocks)(w, w->terms, w->count[0], 1, 0);
+        NAMED(walk_blocks)(w, w->terms, w->count[0], 1, 0, 1);
+#if !ACLNN_BW_MASKED
+    else if (w->groups <= LANES && w->terms == 3 && w->count[0] == 3)
+        NAMED(walk_blocks)(w, 3, 3, 0, SHIFTS, 1);
+#endif
     else if (w->terms == 3 && w->count[0] == 3)
-        NAMED(walk_blocks)(w, 3, 3, 0, 1);
+        NAMED(walk_blocks)(w, 3, 3, 0, SHIFTS, ACLNN_BW_VECTORS);
     else if (w->terms == 5 && w->count[0] == 5)
-        NAMED(walk_blocks)(w, 5, 5, 0, 1);
+        NAMED(walk_blocks)(w, 5, 5, 0, SHIFTS, ACLNN_BW_VECTORS);
     else
-        NAMED(walk_blocks)(w, w->terms, w->count[0], 0, 0);
+        NAMED(walk_blocks)(w, w->terms, w->count[0], 0, 0, 1);
 }
 
 /* The sums across a row of windows, of each kind of column: of the terms first[i] .. first[i] + count[i] - 1. */
 ACLNN_BW_INLINE void NAMED(sum_row)(REALS *sums, const aclnn_bw_walk *w, const char *from, const REAL *row_factors,
-                                    const REAL *column_factors, const aclnn_bw_lanes *lanes, const int kinds,
+                                    const REAL *column_factors, const KEPT *lanes, const int kinds,
                                     const int64_t *first, const int64_t *count, const int by_column)
 {
     const REALS zero = {0};
     const REALS factor = zero + (by_column ? *row_factors : (REAL)w->factor);
+    const int whole = 0;
+    (void)whole;
     for (int i = 0; i < kinds; i++) {
         sums[i] = zero;
         if (count[i] > 0)
-            sums[i] = TERM(from, first[i], factor);
+            sums[i] = TERM(LOAD, from, first[i], factor);
         if (count[i] > 1)
-            sums[i] += TERM(from, first[i] + 1, factor);
+            sums[i] += TERM(LOAD, from, first[i] + 1, factor);
     }
 }
 
@@ -195,8 +254,8 @@ ACLNN_BW_INLINE void NAMED(sum_row)(REALS *sums, const aclnn_bw_walk *w, const c
 ACLNN_BW_INLINE void NAMED(spread_rows)(const aclnn_bw_walk *w, const int stride, const int same, const int terms,
                                         const int64_t *first, const int64_t *count, const int by_column)
 {
-    const int64_t item = sizeof(ELEMENT), from_item = sizeof(SOURCE);
-    const int64_t from_down = w->from_down * from_item, to_down = w->to_down * item;
+    const int64_t item = sizeof(ELEMENT);
+    const int64_t from_down = w->from_down * item, to_down = w->to_down * item;
     const int64_t last = w->groups > LANES ? w->groups - LANES : 0;
     const int64_t again = w->groups > LANES ? (LANES - w->groups % LANES) % LANES : 0;
     const int spills = (last + LANES) * stride > w->width;
@@ -204,9 +263,12 @@ ACLNN_BW_INLINE void NAMED(spread_rows)(const aclnn_bw_walk *w, const int stride
     const int64_t group_of_rows = w->stride * to_down;
     const int64_t ahead = group_of_rows < ACLNN_BW_AHEAD ? 2 * group_of_rows : 2 * ACLNN_BW_AHEAD;
     const REALS zero = {0};
-    aclnn_bw_lanes lanes[3];
+    KEPT lanes[3];
+#if !ACLNN_BW_MASKED
+    ELEMENT copies[2][LANES + 2];
+#endif
     for (int64_t oh = w->q; oh < w->q + w->rows; oh++) {
-        const char *from = (const char *)w->from + (oh - w->from_row) * from_down - w->from_column * from_item;
+        const char *from = (const char *)w->from + (oh - w->from_row) * from_down - w->from_column * item;
         const REAL *row_factors = by_column ? (const REAL *)w->row_factors + (oh - w->q) : NULL;
         const REAL *factors_here = by_column ? row_factors + terms - 1 : NULL;
         const int there = (uint64_t)oh < (uint64_t)w->rows_out;
@@ -225,30 +287,36 @@ ACLNN_BW_INLINE void NAMED(spread_rows)(const aclnn_bw_walk *w, const int stride
             char *to = (char *)w->to + group * stride * item;
             REALS sums[3], above[3];
             CELLS narrow[3], cells[3];
-            if (window >= 0 && window + LANES + 2 <= w->columns_out)
-                lanes[0] = lanes[1] = lanes[2] = ACLNN_BW_ALL_LANES;
-            else
+            const char *here = from + window * item, *over = here - from_down;
+            if (window >= 0 && window + LANES + 2 <= w->columns_out) {
+                lanes[0] = lanes[1] = lanes[2] = ACLNN_BW_ALL_LANES(KEPT);
+            } else {
                 for (int64_t k = 0; k < 3; k++)
-                    lanes[k] = aclnn_bw_lanes_inside(window + k, w->columns_out, LANES);
+                    lanes[k] = INSIDE(window + k, w->columns_out, LANES);
+#if !ACLNN_BW_MASKED
+                if (there)
+                    here = NAMED(row)(w, copies[0], here, window, LANES + 2);
+                if (before)
+                    over = NAMED(row)(w, copies[1], over, window, LANES + 2);
+#endif
+            }
             for (int i = 0; i < kinds; i++)
                 sums[i] = above[i] = zero;
             if (there)
-                NAMED(sum_row)(sums, w, from + window * from_item, factors_here, column_factors, lanes, kinds, first,
-                               count, by_column);
+                NAMED(sum_row)(sums, w, here, factors_here, column_factors, lanes, kinds, first, count, by_column);
             if (before)
-                NAMED(sum_row)(above, w, from + window * from_item - from_down, row_factors, column_factors, lanes,
-                               kinds, first, count, by_column);
+                NAMED(sum_row)(above, w, over, row_factors, column_factors, lanes, kinds, first, count, by_column);
             for (int i = 0; i < kinds; i++)
                 narrow[i] = NARROW(terms > 1 ? zero + above[i] + sums[i] : zero + sums[i]);
             NAMED(spread)(cells, narrow, stride, same);
             for (int64_t ih = begin; ih < end; ih++)
-                NAMED(store)(to + ih * to_down, cells, stride, vector, limit, bytes, ahead);
+                NAMED(store)(to + ih * to_down, cells, stride, vector, limit, bytes, 1, ahead);
             if (short_begin < short_end) {
                 for (int i = 0; i < kinds; i++)
                     narrow[i] = NARROW(terms > 1 ? zero + sums[i] : zero);
                 NAMED(spread)(cells, narrow, stride, same);
                 for (int64_t ih = short_begin; ih < short_end; ih++)
-                    NAMED(store)(to + ih * to_down, cells, stride, vector, limit, bytes, ahead);
+                    NAMED(store)(to + ih * to_down, cells, stride, vector, limit, bytes, 1, ahead);
             }
             limit = (const char *)UINTPTR_MAX;
             vector = 0;
@@ -285,10 +353,42 @@ static void NAMED(spread_walk)(const aclnn_bw_walk *w)
     }
 }
 
+/* One window covers each plane of `size` positions: its term everywhere, in planes that lie behind each other. A vector
+ * may run into the next plane, which comes afterwards, and not past the last. */
+static void NAMED(fill_planes)(ELEMENT *to, const ELEMENT *from, int64_t from_step, int64_t planes, int64_t size,
+                               double factor)
+{
+    typedef BITS vector __attribute__((vector_size(sizeof(REALS)), aligned(1), may_alias));
+    const int64_t lanes = sizeof(vector) / sizeof(ELEMENT);
+    const int64_t reach = ((size - 1) / lanes + 1) * lanes;
+    const ELEMENT *end = to + planes * size;
+    for (int64_t plane = 0; plane < planes; plane++, from += from_step, to += size) {
+        ELEMENT stored = NARROW_ONE(WIDEN_ONE(*from) * (REAL)factor + (REAL)0);
+        BITS bits;
+        memcpy(&bits, &stored, sizeof bits);
+        const vector all = (vector){0} + bits;
+        if (reach <= end - to) {
+            for (int64_t i = 0; i < size; i += 64 / (int64_t)sizeof(ELEMENT))
+                __builtin_prefetch((const char *)((uintptr_t)(to + i) + ACLNN_BW_AHEAD), 1);
+            for (int64_t i = 0; i < size; i += lanes)
+                *(vector *)(to + i) = all;
+        } else {
+            for (int64_t i = 0; i < size; i++)
+                to[i] = stored;
+        }
+    }
+}
+
 #undef FETCHES
-#undef SOURCE
+#undef BITS
+#undef WIDEN_ONE
+#undef NARROW_ONE
+#undef KEEP
 #undef TERM
-#undef TERM_FOUR
+#undef BLOCK
+#undef SHIFTS
+#undef KEPT
+#undef INSIDE
 #undef REAL
 #undef REALS
 #undef LANES
