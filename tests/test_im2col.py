@@ -160,6 +160,8 @@ GROUPED = [
     Columns((1, 35, 41, 39), 3, 1, 1, 2),
     Columns((1, 130, 19, 18), 1),
     Columns((2, 33, 17, 5), (5, 2), 1, (2, 1), (3, 1)),
+    Columns((2, 34, 14, 15), 5, 1, 2),
+    Columns((1, 40, 9, 11), (3, 5), (3, 2), (3, 4)),
 ]
 every_grouped = pytest.mark.parametrize("columns", GROUPED, ids=str)
 
@@ -252,6 +254,21 @@ def every_width(*window, beyond=(127, 128, 129, 255, 256, 257)):
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_every_width(window, dtype, rng):
     for columns in every_width(*window):
+        check_both_entry_points(columns, dtype, rng)
+
+
+def many_small_planes():
+    """Windows as many as positions along w, on planes of every size around those of vectors, and enough of them."""
+    for window in ((3, 1, 1), (5, 1, 2), (3, 2, 2), ((3, 1), 1, (1, 0)), ((1, 3), 1, (0, 1)), ((2, 3), 1, 1)):
+        for size in ((1, 16), (3, 3), (4, 4), (3, 7), (5, 5), (4, 8), (3, 11), (6, 6), (7, 7), (5, 13), (29, 3)):
+            columns = Columns((1, 18, *size), *window)
+            if columns.shape[-1] > 0:
+                yield columns
+
+
+@every_dtype
+def test_many_small_planes(dtype, rng):
+    for columns in many_small_planes():
         check_both_entry_points(columns, dtype, rng)
 
 
@@ -663,6 +680,10 @@ def digests():
         images = every_width(*window, beyond=())
         calls = ((columns, sprinkled(columns.gradients(rng, dtype), rng)) for columns in images)
         found[f"every width of {window} {dtype}"] = digest(*(one_call(grad, *c.attributes) for c, grad in calls))
+    for dtype in DTYPES:
+        rng = np.random.default_rng(0)
+        calls = ((columns, sprinkled(columns.gradients(rng, dtype), rng)) for columns in many_small_planes())
+        found[f"many small planes {dtype}"] = digest(*(one_call(grad, *c.attributes) for c, grad in calls))
     return found
 
 
@@ -697,6 +718,7 @@ def run_at_fences():
     layouts = ("contiguous", "channels_last", "planes_transposed")
     cases += [(columns, layout, end) for columns, layout, end in product(GROUPED, layouts, (False, True))]
     cases += [(columns, "contiguous", True) for window in WINDOWS for columns in every_width(*window, beyond=())]
+    cases += [(columns, "contiguous", end) for columns, end in product(many_small_planes(), (False, True))]
     memories = [fenced(2**24) for _ in range(3)]
     for (columns, layout, end), dtype in product(cases, ("float32", "bfloat16")):
         print(columns, layout, dtype, end, flush=True)
