@@ -129,6 +129,8 @@ LARGE = [
     Resize(3, 50_000, 0.0, (1, 3)),
     Resize(70_000, 3, 0.0, (1, 2)),
     Resize(20_000, 20_000, 1.7, (1, 5)),
+    Resize(20, 52, 0.0, (5, 700)),
+    Resize(12, 76, 0.0, (3, 900)),
 ]
 every_large = pytest.mark.parametrize("resize", LARGE, ids=str)
 
@@ -618,11 +620,21 @@ def test_long_rows_need_little_memory(resize):
     assert isinstance(executor, aclnn_bw.aclOpExecutor)
 
 
+def spaced_rows_at_fence(memory, shape, dtype, at_end):
+    """Rows with three elements between them, but none after the last."""
+    pitch = shape[-1] + 3
+    size = ((np.prod(shape[:-1]) - 1) * pitch + shape[-1]) * dtype.itemsize
+    flat = (memory[-size:] if at_end else memory[:size]).view(dtype)
+    strides = (shape[1] * pitch, pitch, 1)
+    return np.lib.stride_tricks.as_strided(flat, shape, [stride * dtype.itemsize for stride in strides])
+
+
 def run_at_fences():
     """Calls with all three arrays at fences; the last line printed names the call that ended the process."""
     layouts = [*product(("contiguous", "channels_last", "all_reversed"), (1, 2)), ("planes_transposed", 1)]
+    layouts += [("rows_reversed", 1), ("spaced_rows",)]
     cases = [*product(KINDS, layouts, (False, True))]
-    cases += [(resize, layouts[0], True) for ratio in RATIOS for resize in every_width(*ratio)]
+    cases += product((resize for ratio in RATIOS for resize in every_width(*ratio)), layouts[::8], (True,))
     cases += product(LARGE, layouts[:1], (False, True))
     cases += product(MANY_CHANNELS[:5], [("planes_transposed", 1)], (False, True))
     memories = [fenced(2**24) for _ in range(3)]
@@ -630,7 +642,8 @@ def run_at_fences():
         print(resize, dtype, *layout, "end" if at_end else "begin", flush=True)
         values = resize.gradients(np.random.default_rng(7), dtype)
         grad, out = (
-            at_fence(memory, shape, values.dtype, *layout, at_end)
+            spaced_rows_at_fence(memory, shape, values.dtype, at_end) if layout == ("spaced_rows",)
+            else at_fence(memory, shape, values.dtype, *layout, at_end)
             for memory, shape in zip(memories, (values.shape, resize.input_size), strict=False)
         )
         grad[...] = values

@@ -58,6 +58,7 @@ cdef struct UpsampleNearestExact1dPlan:
     int64_t targets                     # of a row, joined or not
     int64_t sources
     int64_t[3] grad_output_strides      # elements: n, c, l
+    int64_t extent                      # elements from gradOutput's first one to the end of the last in memory
     int64_t[3] out_strides
     # A unit of work is `block` targets of a row, the last one of a row fewer. Units count the blocks of a row first,
     # with FILLED tables the rows of a block.

@@ -553,7 +553,11 @@ cdef int64_t backward_packed(const ReplicationPad2dPlan* plan, char** data, char
         packed = packed and plan.group * pitch <= plan.packed // cell
         inner.grad_output_strides[2] = columns if packed else g[2]
         inner.grad_output_strides[3] = 1 if packed else g[3]
-        if packed:
+        if packed and columns * g[3] == g[2]:
+            # Whole rows follow one another.
+            transpose(scratch, pitch, grad_output__hw + (oh * g[2] + ow * g[3]) * parts, g[3], rows * columns, channels,
+                      cell)
+        elif packed:
             for r in range(rows):
                 transpose(<element*>scratch + r * columns * parts, pitch,
                           grad_output__hw + ((oh + r) * g[2] + ow * g[3]) * parts, g[3], columns, channels, cell)

@@ -4,10 +4,10 @@
  * block overlaps the one before.
  *
  * Bounds, from the code that gcc 12 makes. Sums of rows: a load and an addition a term, bound by loads, in 16-bit types
- * by the conversion of every term. Transpositions: 8 shuffles of 16 bytes and 4 stores for 64 bytes (16 bits: 12 and 4),
- * bound by shuffles and stores, and from memory by the latency of lines that lie apart, hence the prefetch: 5 ns a line
- * instead of 8. Three columns side by side: 6 shuffles of two vectors and 3 stores for 48 bytes, where AVX-512 is not to
- * be had 12 of one vector and 6 `or`, bound by these.
+ * by the conversion of every term. Transpositions: 8 shuffles of 16 bytes and 4 stores for 64 bytes (16 bits: 12 and 4;
+ * AVX2: as many for twice the bytes, and 4 loads that insert), bound by shuffles and stores, and from memory by the
+ * latency of lines that lie apart, hence the prefetch: 5 ns a line instead of 8. Three columns side by side: 6 shuffles
+ * of two vectors and 3 stores for 48 bytes, where AVX-512 is not to be had 12 of one vector and 6 `or`, bound by these.
  */
 #ifndef ACLNN_BW_TRANSPOSE_H
 #define ACLNN_BW_TRANSPOSE_H
@@ -123,55 +123,75 @@ typedef uint64_t __attribute__((may_alias)) aclnn_bw_cell_8;
 
 #if defined(__SSE2__)
 #define ACLNN_BW_TURNED(size) (16 / (size))
-#define ACLNN_BW_LOAD_CELLS(from) _mm_loadu_si128((const __m128i *)(const void *)(from))
-#define ACLNN_BW_STORE_CELLS(to, cells) _mm_storeu_si128((__m128i *)(void *)(to), cells)
+#define ACLNN_BW_TALL(size, bytes) ((bytes) / (size))
 
-static inline void aclnn_bw_turn_2(aclnn_bw_cell_2 *to, int64_t to_pitch, const aclnn_bw_cell_2 *from,
-                                   int64_t from_pitch)
-{
-    __m128i a[8], b[8];
-    for (int i = 0; i < 8; i += 2) {
-        __m128i x = ACLNN_BW_LOAD_CELLS(from + i * from_pitch), y = ACLNN_BW_LOAD_CELLS(from + (i + 1) * from_pitch);
-        a[i] = _mm_unpacklo_epi16(x, y);
-        a[i + 1] = _mm_unpackhi_epi16(x, y);
+/* Blocks of 16 bytes of columns by as many rows as a vector holds cells: a wide one half of them in each 16 bytes. */
+#define ACLNN_BW_TURNS(bytes, vector, prefix, load, store)                                                        \
+    static inline void aclnn_bw_turn_2_##bytes(aclnn_bw_cell_2 *to, int64_t to_pitch, const aclnn_bw_cell_2 *from, \
+                                               int64_t from_pitch)                                                \
+    {                                                                                                             \
+        vector a[8], b[8];                                                                                        \
+        for (int i = 0; i < 8; i += 2) {                                                                          \
+            vector x = load(from + i * from_pitch, 8 * from_pitch);                                               \
+            vector y = load(from + (i + 1) * from_pitch, 8 * from_pitch);                                         \
+            a[i] = prefix##_unpacklo_epi16(x, y);                                                                 \
+            a[i + 1] = prefix##_unpackhi_epi16(x, y);                                                             \
+        }                                                                                                         \
+        for (int i = 0; i < 8; i += 4)                                                                            \
+            for (int k = 0; k < 2; k++) {                                                                         \
+                b[i + 2 * k] = prefix##_unpacklo_epi32(a[i + k], a[i + k + 2]);                                   \
+                b[i + 2 * k + 1] = prefix##_unpackhi_epi32(a[i + k], a[i + k + 2]);                               \
+            }                                                                                                     \
+        for (int j = 0; j < 4; j++) {                                                                             \
+            store(to + 2 * j * to_pitch, prefix##_unpacklo_epi64(b[j], b[j + 4]));                                \
+            store(to + (2 * j + 1) * to_pitch, prefix##_unpackhi_epi64(b[j], b[j + 4]));                          \
+        }                                                                                                         \
+    }                                                                                                             \
+    static inline void aclnn_bw_turn_4_##bytes(aclnn_bw_cell_4 *to, int64_t to_pitch, const aclnn_bw_cell_4 *from, \
+                                               int64_t from_pitch)                                                \
+    {                                                                                                             \
+        vector a = load(from, 4 * from_pitch), b = load(from + from_pitch, 4 * from_pitch);                       \
+        vector c = load(from + 2 * from_pitch, 4 * from_pitch), d = load(from + 3 * from_pitch, 4 * from_pitch);  \
+        vector low = prefix##_unpacklo_epi32(a, b), next = prefix##_unpacklo_epi32(c, d);                         \
+        store(to, prefix##_unpacklo_epi64(low, next));                                                            \
+        store(to + to_pitch, prefix##_unpackhi_epi64(low, next));                                                 \
+        low = prefix##_unpackhi_epi32(a, b);                                                                      \
+        next = prefix##_unpackhi_epi32(c, d);                                                                     \
+        store(to + 2 * to_pitch, prefix##_unpacklo_epi64(low, next));                                             \
+        store(to + 3 * to_pitch, prefix##_unpackhi_epi64(low, next));                                             \
+    }                                                                                                             \
+    static inline void aclnn_bw_turn_8_##bytes(aclnn_bw_cell_8 *to, int64_t to_pitch, const aclnn_bw_cell_8 *from, \
+                                               int64_t from_pitch)                                                \
+    {                                                                                                             \
+        vector a = load(from, 2 * from_pitch), b = load(from + from_pitch, 2 * from_pitch);                       \
+        store(to, prefix##_unpacklo_epi64(a, b));                                                                 \
+        store(to + to_pitch, prefix##_unpackhi_epi64(a, b));                                                      \
     }
-    for (int i = 0; i < 8; i += 4)
-        for (int k = 0; k < 2; k++) {
-            b[i + 2 * k] = _mm_unpacklo_epi32(a[i + k], a[i + k + 2]);
-            b[i + 2 * k + 1] = _mm_unpackhi_epi32(a[i + k], a[i + k + 2]);
-        }
-    for (int j = 0; j < 4; j++) {
-        ACLNN_BW_STORE_CELLS(to + 2 * j * to_pitch, _mm_unpacklo_epi64(b[j], b[j + 4]));
-        ACLNN_BW_STORE_CELLS(to + (2 * j + 1) * to_pitch, _mm_unpackhi_epi64(b[j], b[j + 4]));
+
+#define ACLNN_BW_LOAD_CELLS_16(from, below) _mm_loadu_si128((const __m128i *)(const void *)(from))
+#define ACLNN_BW_STORE_CELLS_16(to, cells) _mm_storeu_si128((__m128i *)(void *)(to), cells)
+ACLNN_BW_TURNS(16, __m128i, _mm, ACLNN_BW_LOAD_CELLS_16, ACLNN_BW_STORE_CELLS_16)
+
+#if ACLNN_BW_WIDEST == 32
+#define ACLNN_BW_LOAD_CELLS_32(from, below)                                                                       \
+    _mm256_inserti128_si256(_mm256_castsi128_si256(ACLNN_BW_LOAD_CELLS_16(from, 0)),                              \
+                            ACLNN_BW_LOAD_CELLS_16((from) + (below), 0), 1)
+#define ACLNN_BW_STORE_CELLS_32(to, cells) _mm256_storeu_si256((__m256i *)(void *)(to), cells)
+ACLNN_BW_TURNS(32, __m256i, _mm256, ACLNN_BW_LOAD_CELLS_32, ACLNN_BW_STORE_CELLS_32)
+#define ACLNN_BW_TURN_TALL(size, type)            \
+    else if (rows >= 32 / (size)) {               \
+        ACLNN_BW_TURN_BLOCKS(size, type, 32)      \
     }
-}
-
-static inline void aclnn_bw_turn_4(aclnn_bw_cell_4 *to, int64_t to_pitch, const aclnn_bw_cell_4 *from,
-                                   int64_t from_pitch)
-{
-    __m128i a = ACLNN_BW_LOAD_CELLS(from), b = ACLNN_BW_LOAD_CELLS(from + from_pitch);
-    __m128i c = ACLNN_BW_LOAD_CELLS(from + 2 * from_pitch), d = ACLNN_BW_LOAD_CELLS(from + 3 * from_pitch);
-    __m128i low = _mm_unpacklo_epi32(a, b), next = _mm_unpacklo_epi32(c, d);
-    ACLNN_BW_STORE_CELLS(to, _mm_unpacklo_epi64(low, next));
-    ACLNN_BW_STORE_CELLS(to + to_pitch, _mm_unpackhi_epi64(low, next));
-    low = _mm_unpackhi_epi32(a, b);
-    next = _mm_unpackhi_epi32(c, d);
-    ACLNN_BW_STORE_CELLS(to + 2 * to_pitch, _mm_unpacklo_epi64(low, next));
-    ACLNN_BW_STORE_CELLS(to + 3 * to_pitch, _mm_unpackhi_epi64(low, next));
-}
-
-static inline void aclnn_bw_turn_8(aclnn_bw_cell_8 *to, int64_t to_pitch, const aclnn_bw_cell_8 *from,
-                                   int64_t from_pitch)
-{
-    __m128i a = ACLNN_BW_LOAD_CELLS(from), b = ACLNN_BW_LOAD_CELLS(from + from_pitch);
-    ACLNN_BW_STORE_CELLS(to, _mm_unpacklo_epi64(a, b));
-    ACLNN_BW_STORE_CELLS(to + to_pitch, _mm_unpackhi_epi64(a, b));
-}
+#else
+#define ACLNN_BW_TURN_TALL(size, type)
+#endif
 #else
 #define ACLNN_BW_TURNED(size) INT64_MAX
-#define aclnn_bw_turn_2(to, to_pitch, from, from_pitch) ((void)(to), (void)(from))
-#define aclnn_bw_turn_4(to, to_pitch, from, from_pitch) ((void)(to), (void)(from))
-#define aclnn_bw_turn_8(to, to_pitch, from, from_pitch) ((void)(to), (void)(from))
+#define ACLNN_BW_TALL(size, bytes) INT64_MAX
+#define aclnn_bw_turn_2_16(to, to_pitch, from, from_pitch) ((void)(to), (void)(from))
+#define aclnn_bw_turn_4_16(to, to_pitch, from, from_pitch) ((void)(to), (void)(from))
+#define aclnn_bw_turn_8_16(to, to_pitch, from, from_pitch) ((void)(to), (void)(from))
+#define ACLNN_BW_TURN_TALL(size, type)
 #endif
 
 /* Three columns side by side, as colours are: blocks of 48 bytes. Compilers make one load and one store a cell of the
@@ -223,7 +243,21 @@ static inline void aclnn_bw_split_4(aclnn_bw_cell_4 *to, int64_t to_pitch, const
         for (int64_t j = 0; j < (count); j++)                         \
             to[j * to_pitch + i] = from[i * from_pitch + j];
 
-/* to[j][i] = from[i][j]; the last block overlaps the one before. */
+/* Blocks of as many rows as vectors of `bytes` bytes hold; the last one overlaps the one before. */
+#define ACLNN_BW_TURN_BLOCKS(size, type, bytes)                                                                   \
+    for (int64_t a = 0; a < rows; a += ACLNN_BW_TALL(size, bytes)) {                                              \
+        const int64_t tall = ACLNN_BW_TALL(size, bytes), i = a < rows - tall ? a : rows - tall;                   \
+        const type *ahead = from + (i + ACLNN_BW_ROWS_AHEAD) * from_pitch;                                        \
+        for (int64_t k = 0; k < tall; k++, ahead += from_pitch)                                                   \
+            for (int64_t j = 0; j < columns; j += ACLNN_BW_LINE / size)                                           \
+                __builtin_prefetch(ahead + j, 0, 2);                                                              \
+        for (int64_t b = 0; b < columns; b += block) {                                                            \
+            const int64_t j = b < columns - block ? b : columns - block;                                          \
+            aclnn_bw_turn_##size##_##bytes(to + j * to_pitch + i, to_pitch, from + i * from_pitch + j, from_pitch); \
+        }                                                                                                         \
+    }
+
+/* to[j][i] = from[i][j] */
 #define ACLNN_BW_TRANSPOSE(size, type)                                                                            \
     static inline void aclnn_bw_transpose_##size(type *to, int64_t to_pitch, const type *from, int64_t from_pitch, \
                                                  int64_t rows, int64_t columns)                                   \
@@ -238,18 +272,10 @@ static inline void aclnn_bw_split_4(aclnn_bw_cell_4 *to, int64_t to_pitch, const
             ACLNN_BW_TURN_COLUMNS(3)                                                                              \
         } else if (rows < block || columns < block) {                                                             \
             ACLNN_BW_TURN_COLUMNS(columns)                                                                        \
-        } else {                                                                                                  \
-            for (int64_t a = 0; a < rows; a += block) {                                                           \
-                const int64_t i = a < rows - block ? a : rows - block;                                            \
-                const type *ahead = from + (i + ACLNN_BW_ROWS_AHEAD) * from_pitch;                                \
-                for (int64_t k = 0; k < block; k++, ahead += from_pitch)                                          \
-                    for (int64_t j = 0; j < columns; j += ACLNN_BW_LINE / size)                                   \
-                        __builtin_prefetch(ahead + j, 0, 2);                                                      \
-                for (int64_t b = 0; b < columns; b += block) {                                                    \
-                    const int64_t j = b < columns - block ? b : columns - block;                                  \
-                    aclnn_bw_turn_##size(to + j * to_pitch + i, to_pitch, from + i * from_pitch + j, from_pitch); \
-                }                                                                                                 \
-            }                                                                                                     \
+        }                                                                                                         \
+        ACLNN_BW_TURN_TALL(size, type)                                                                            \
+        else {                                                                                                    \
+            ACLNN_BW_TURN_BLOCKS(size, type, 16)                                                                  \
         }                                                                                                         \
     }
 

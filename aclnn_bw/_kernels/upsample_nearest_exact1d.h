@@ -18,8 +18,12 @@
  * instructions that round: as much arithmetic as memory traffic, bound by it in the caches (two thirds of the time of
  * widening before permuting). float16: one permutation makes all terms of a group, whose conversion, two vectors wide,
  * binds it (four terms: five sixths of the time). A period of several groups adds for each the loads of its lanes, a
- * comparison and an addition a term, or, in float16, six instructions in all. AVX2 needs for each term of 8 results two
- * permutations, a shift, a blend and an `and`: shuffles bind it.
+ * comparison and an addition a term, or, in float16, six instructions in all. AVX2, two terms in float32: four
+ * permutations of what they load, four `and`s, four shuffles of 16 bytes, four additions and two stores for 16 results,
+ * where a factor of 2 takes four shuffles and two permutations in all: shuffles bind it in the caches; in bfloat16 the
+ * rounding, nine instructions for 8 results, as much. To open a group takes 34 instructions.
+ * float64 takes twice as many of all. SSSE3: eight byte shuffles of 4 elements each, which mask too, and eight
+ * of 8 bytes.
  */
 #ifndef ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D_H
 #define ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D_H
@@ -306,6 +310,237 @@ ACLNN_BW_NOT_EVENLY(double, double)
 ACLNN_BW_SUM_GROUPS(double, double)
 
 #else
+
+#if defined(__SSSE3__)
+/* A vector is made of as many elements in sequence as it has lanes, by one permutation: all terms of some results, or,
+ * where there are more terms than lanes, half of those of one. First terms come first, then second ones and so on:
+ * turned about, a few such vectors are as many terms of a vector of results. */
+#define ACLNN_BW_MADE(terms, many) ((terms) < (many) ? (terms) : (many)) /* terms in a vector of `many` lanes */
+
+#define ACLNN_BW_BYTES(of)                                                                                      \
+    _mm_setr_epi8(of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7), of(8), of(9), of(10), of(11), of(12), \
+                  of(13), of(14), of(15))
+
+#define ACLNN_BW_STEP(kind, type, real, vector, prefix, suffix)                                                       \
+    ACLNN_BW_FORCE_INLINE void aclnn_bw_step_##kind(type *to, const type *from, const aclnn_bw_lanes_##kind *lanes,   \
+                                                    int width, int terms)                                             \
+    {                                                                                                                 \
+        const int many = sizeof(vector) / sizeof(real), made = ACLNN_BW_MADE(terms, many), parts = terms / made;      \
+        const int vectors = made < width ? made : width;                                                              \
+        for (int l = 0; l < width; l += many) {                                                                       \
+            vector sum = prefix##_setzero_##suffix();                                                                 \
+            for (int h = 0; h < parts; h++) {                                                                         \
+                aclnn_bw_vector x[8];                                                                                 \
+                for (int k = 0; k < vectors; k++) {                                                                   \
+                    int v = (l * made / many + k) * parts + h;                                                        \
+                    x[k] = aclnn_bw_pick(aclnn_bw_load_##kind(from + lanes->start[v]), lanes->index[v], made < many); \
+                }                                                                                                     \
+                aclnn_bw_turn(x, made);                                                                               \
+                for (int k = 0; k < made; k++)                                                                        \
+                    sum = prefix##_add_##suffix(sum, ACLNN_BW_AS_##suffix(x[k]));                                     \
+            }                                                                                                         \
+            aclnn_bw_store_##kind(to + l, sum, width);                                                                \
+        }                                                                                                             \
+    }
+#endif
+
+#if defined(__AVX2__) && defined(__F16C__)
+#define ACLNN_BW_AS_ps(x) (x)
+#define ACLNN_BW_AS_pd(x) _mm256_castps_pd(x)
+
+typedef __m256 aclnn_bw_vector;
+
+typedef struct {
+    __m256i index[8]; /* of 32-bit words; negative where a result has no such term */
+    int64_t start[8];
+} aclnn_bw_lanes;
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_open(aclnn_bw_lanes *lanes, const char *group, int size, int width, int terms)
+{
+    const int words = size / 4, many = 8 / words, made = ACLNN_BW_MADE(terms, many), parts = terms / made;
+    const int results = many / made; /* of a vector, or of `parts` vectors */
+    __m128i lane = _mm_loadu_si128((const __m128i *)(const void *)(group + 8));
+    __m128i next = _mm_loadu_si128((const __m128i *)(const void *)(group + 9));
+    __m128i owned = _mm_sub_epi8(next, lane);
+#define ACLNN_BW_FIRST(l) (char)((l) / results * results)
+    lane = _mm_sub_epi8(lane, _mm_shuffle_epi8(lane, ACLNN_BW_BYTES(ACLNN_BW_FIRST)));
+    if (words == 2)
+        lane = _mm_add_epi8(lane, lane);
+    for (int v = 0; v < width * terms / many; v += 2) { /* the words of two vectors, a byte each */
+#define ACLNN_BW_RESULT(w) (char)((v + (w) / 8) / parts * results + (w) % 8 / words % results)
+#define ACLNN_BW_TERMS(w) (char)((w) % 8 / words / results + (w) / 8 % parts * made + 1)
+#define ACLNN_BW_WORD(w) (char)((w) % 8 / words / results * words + (w) % words)
+        __m128i result = ACLNN_BW_BYTES(ACLNN_BW_RESULT);
+        __m128i missing = _mm_cmpgt_epi8(ACLNN_BW_BYTES(ACLNN_BW_TERMS), _mm_shuffle_epi8(owned, result));
+        __m128i index = _mm_add_epi8(_mm_shuffle_epi8(lane, result), ACLNN_BW_BYTES(ACLNN_BW_WORD));
+        index = _mm_or_si128(index, missing);
+        lanes->index[v] = _mm256_cvtepi8_epi32(index);
+        lanes->index[v + 1] = _mm256_cvtepi8_epi32(_mm_srli_si128(index, 8));
+        /* lane[0] is 0; gcc would make a vector of two starts by way of the stack: 6 times slower. */
+        for (int k = v; k < v + 2; k++)
+            lanes->start[k] = (k < parts ? 0 : group[8 + k / parts * results]) + k % parts * made;
+    }
+}
+
+/* As matrices of n x n cells that together fill a vector, transposed; for n = 8 the first four rows alone are there. */
+ACLNN_BW_FORCE_INLINE void aclnn_bw_turn(__m256 *x, int n)
+{
+    if (n == 2) {
+        __m256 first = _mm256_permute2f128_ps(x[0], x[1], 0x20);
+        x[1] = _mm256_permute2f128_ps(x[0], x[1], 0x31);
+        x[0] = first;
+    } else if (n == 4) {
+        __m256d a = _mm256_castps_pd(x[0]), b = _mm256_castps_pd(x[1]);
+        __m256d c = _mm256_castps_pd(x[2]), d = _mm256_castps_pd(x[3]);
+        x[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
+        x[1] = _mm256_castpd_ps(_mm256_unpacklo_pd(c, d));
+        x[2] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+        x[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(c, d));
+        aclnn_bw_turn(x, 2);
+        aclnn_bw_turn(x + 2, 2);
+        a = _mm256_castps_pd(x[1]);
+        x[1] = x[2];
+        x[2] = _mm256_castpd_ps(a);
+    } else if (n == 8) {
+        __m256 a = _mm256_unpacklo_ps(x[0], x[2]), b = _mm256_unpacklo_ps(x[1], x[3]);
+        __m256 c = _mm256_unpackhi_ps(x[0], x[2]), d = _mm256_unpackhi_ps(x[1], x[3]);
+        x[0] = _mm256_unpacklo_ps(a, b);
+        x[1] = _mm256_unpackhi_ps(a, b);
+        x[2] = _mm256_unpacklo_ps(c, d);
+        x[3] = _mm256_unpackhi_ps(c, d);
+        for (int k = 0; k < 4; k++)
+            x[4 + k] = _mm256_castps128_ps256(_mm256_extractf128_ps(x[k], 1));
+    }
+}
+
+ACLNN_BW_FORCE_INLINE __m256 aclnn_bw_pick(__m256 from, __m256i index, int permuted)
+{
+    if (permuted)
+        from = _mm256_permutevar8x32_ps(from, index);
+    return _mm256_andnot_ps(_mm256_castsi256_ps(_mm256_srai_epi32(index, 31)), from);
+}
+
+#define ACLNN_BW_GROUPS_OF_VECTORS(kind, type, real, vector, suffix)                                                  \
+    typedef aclnn_bw_lanes aclnn_bw_lanes_##kind;                                                                     \
+    ACLNN_BW_FORCE_INLINE void aclnn_bw_open_##kind(aclnn_bw_lanes_##kind *lanes, const char *group, int width,       \
+                                                    int terms)                                                        \
+    {                                                                                                                 \
+        aclnn_bw_open(lanes, group, sizeof(real), width, terms);                                                      \
+    }                                                                                                                 \
+    ACLNN_BW_STEP(kind, type, real, vector, _mm256, suffix)                                                           \
+    /* Every result has two elements: what lies side by side is taken apart by shuffles that are cheaper. */          \
+    ACLNN_BW_FORCE_INLINE int aclnn_bw_evenly_##kind(type *to, const type *from, const char *group, int64_t periods,  \
+                                                     int64_t stride, int width, int terms)                            \
+    {                                                                                                                 \
+        const int many = 32 / (int)sizeof(real);                                                                      \
+        if (terms != 2 || stride != 2 * width)                                                                        \
+            return 0;                                                                                                 \
+        for (int l = 0; l <= width; l++)                                                                              \
+            if (group[8 + l] != 2 * l)                                                                                \
+                return 0;                                                                                             \
+        from += aclnn_bw_group_first(group);                                                                          \
+        for (int64_t i = 0; i < periods * width; i += many) {                                                         \
+            __m256 a = aclnn_bw_load_##kind(from + 2 * i), b = aclnn_bw_load_##kind(from + 2 * i + many);             \
+            vector sum = _mm256_add_##suffix(_mm256_setzero_##suffix(), aclnn_bw_firsts_##suffix(a, b));              \
+            sum = _mm256_add_##suffix(sum, aclnn_bw_seconds_##suffix(a, b));                                          \
+            aclnn_bw_store_##kind(to + i, aclnn_bw_in_order_##suffix(sum), width);                                    \
+        }                                                                                                             \
+        return 1;                                                                                                     \
+    }                                                                                                                 \
+    ACLNN_BW_SUM_GROUPS(kind, type)
+
+/* Every other element of two vectors; mixed up by pairs, or one by one, which is put in order after the additions. */
+#define aclnn_bw_firsts_ps(a, b) _mm256_shuffle_ps(a, b, 0x88)
+#define aclnn_bw_seconds_ps(a, b) _mm256_shuffle_ps(a, b, 0xdd)
+#define aclnn_bw_firsts_pd(a, b) _mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))
+#define aclnn_bw_seconds_pd(a, b) _mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))
+#define aclnn_bw_in_order_pd(sum) _mm256_permute4x64_pd(sum, 0xd8)
+#define aclnn_bw_in_order_ps(sum) _mm256_castpd_ps(aclnn_bw_in_order_pd(_mm256_castps_pd(sum)))
+
+ACLNN_BW_FORCE_INLINE __m256 aclnn_bw_load_float(const float *from) { return _mm256_loadu_ps(from); }
+
+ACLNN_BW_FORCE_INLINE __m256 aclnn_bw_load_double(const double *from)
+{
+    return _mm256_castpd_ps(_mm256_loadu_pd(from));
+}
+
+ACLNN_BW_FORCE_INLINE __m256 aclnn_bw_load_half(const aclnn_bw_half *from)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+
+ACLNN_BW_FORCE_INLINE __m256 aclnn_bw_load_bfloat(const aclnn_bw_bfloat *from)
+{
+    __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+}
+
+/* Eight results, or the four of a narrow group. */
+ACLNN_BW_FORCE_INLINE void aclnn_bw_store_float(float *to, __m256 sum, int width)
+{
+    if (width == 4)
+        _mm_storeu_ps(to, _mm256_castps256_ps128(sum));
+    else
+        _mm256_storeu_ps(to, sum);
+}
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_store_double(double *to, __m256d sum, int width)
+{
+    _mm256_storeu_pd(to, sum);
+    (void)width;
+}
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_store_16_bits(void *to, __m128i bits, int width)
+{
+    if (width == 4)
+        _mm_storel_epi64((__m128i *)to, bits);
+    else
+        _mm_storeu_si128((__m128i *)to, bits);
+}
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_store_half(aclnn_bw_half *to, __m256 sum, int width)
+{
+    aclnn_bw_store_16_bits(to, _mm256_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT), width);
+}
+
+/* A NaN is a sum's, so it is quiet: cut, it remains one; rounded, it might not. */
+ACLNN_BW_FORCE_INLINE void aclnn_bw_store_bfloat(aclnn_bw_bfloat *to, __m256 sum, int width)
+{
+    __m256i bits = _mm256_castps_si256(sum);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i more = _mm256_andnot_si256(_mm256_castps_si256(_mm256_cmp_ps(sum, sum, _CMP_UNORD_Q)),
+                                       _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    bits = _mm256_srli_epi32(_mm256_add_epi32(bits, more), 16);
+    aclnn_bw_store_16_bits(to, _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)),
+                           width);
+}
+
+ACLNN_BW_GROUPS_OF_VECTORS(float, float, float, __m256, ps)
+ACLNN_BW_GROUPS_OF_VECTORS(double, double, double, __m256d, pd)
+ACLNN_BW_GROUPS_OF_VECTORS(half, aclnn_bw_half, float, __m256, ps)
+ACLNN_BW_GROUPS_OF_VECTORS(bfloat, aclnn_bw_bfloat, float, __m256, ps)
+
+#else
+/* Every result has `terms` elements: a loop that compilers vectorise. */
+#define ACLNN_BW_EVENLY(kind, type)                                                                                   \
+    ACLNN_BW_FORCE_INLINE int aclnn_bw_evenly_##kind(type *to, const type *from, const char *group, int64_t periods,  \
+                                                     int64_t stride, int width, int terms)                            \
+    {                                                                                                                 \
+        for (int l = 0; l <= width; l++)                                                                              \
+            if (group[8 + l] != l * terms)                                                                            \
+                return 0;                                                                                             \
+        if (stride != width * terms)                                                                                  \
+            return 0;                                                                                                 \
+        from += aclnn_bw_group_first(group);                                                                          \
+        for (int64_t i = 0; i < periods * width; i++) {                                                               \
+            type sum = 0;                                                                                             \
+            for (int r = 0; r < terms; r++)                                                                           \
+                sum += from[i * terms + r];                                                                           \
+            to[i] = sum;                                                                                              \
+        }                                                                                                             \
+        return 1;                                                                                                     \
+    }
+
 /* The plain form, without a branch on the lanes: they differ from result to result. */
 #define ACLNN_BW_GROUPS_OF_PLAIN(kind, type, bits_type)                                                               \
     typedef const unsigned char *aclnn_bw_lanes_##kind;                                                               \
@@ -332,132 +567,71 @@ ACLNN_BW_SUM_GROUPS(double, double)
             to[l] = sum;                                                                                              \
         }                                                                                                             \
     }                                                                                                                 \
-    /* Every result has `terms` elements: a loop that compilers vectorise. */                                         \
-    ACLNN_BW_FORCE_INLINE int aclnn_bw_evenly_##kind(type *to, const type *from, const char *group, int64_t periods,  \
-                                                     int64_t stride, int width, int terms)                            \
-    {                                                                                                                 \
-        for (int l = 0; l <= width; l++)                                                                              \
-            if (group[8 + l] != l * terms)                                                                            \
-                return 0;                                                                                             \
-        if (stride != width * terms)                                                                                  \
-            return 0;                                                                                                 \
-        from += aclnn_bw_group_first(group);                                                                          \
-        for (int64_t i = 0; i < periods * width; i++) {                                                               \
-            type sum = 0;                                                                                             \
-            for (int r = 0; r < terms; r++)                                                                           \
-                sum += from[i * terms + r];                                                                           \
-            to[i] = sum;                                                                                              \
-        }                                                                                                             \
-        return 1;                                                                                                     \
-    }                                                                                                                 \
+    ACLNN_BW_EVENLY(kind, type)                                                                                       \
     ACLNN_BW_SUM_GROUPS(kind, type)
 
-ACLNN_BW_GROUPS_OF_PLAIN(double, double, uint64_t)
+#if defined(__SSSE3__)
+typedef __m128 aclnn_bw_vector;
 
-#if defined(__AVX2__) && defined(__F16C__)
+typedef struct {
+    __m128i index[8]; /* of bytes; negative where a result has no such term */
+    int64_t start[8];
+} aclnn_bw_lanes_float;
 
-ACLNN_BW_FORCE_INLINE __m256 aclnn_bw_load_float(const float *from) { return _mm256_loadu_ps(from); }
-
-ACLNN_BW_FORCE_INLINE __m256 aclnn_bw_load_half(const aclnn_bw_half *from)
+ACLNN_BW_FORCE_INLINE void aclnn_bw_open_float(aclnn_bw_lanes_float *lanes, const char *group, int width, int terms)
 {
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
+    const int made = ACLNN_BW_MADE(terms, 4), parts = terms / made, results = 4 / made;
+    __m128i lane = _mm_loadu_si128((const __m128i *)(const void *)(group + 8));
+    __m128i next = _mm_loadu_si128((const __m128i *)(const void *)(group + 9));
+    __m128i owned = _mm_sub_epi8(next, lane);
+#define ACLNN_BW_FIRST(l) (char)((l) / results * results)
+    lane = _mm_slli_epi32(_mm_sub_epi8(lane, _mm_shuffle_epi8(lane, ACLNN_BW_BYTES(ACLNN_BW_FIRST))), 2);
+    for (int v = 0; v < width * terms / 4; v++) {
+#define ACLNN_BW_RESULT(b) (char)(v / parts * results + (b) / 4 % results)
+#define ACLNN_BW_TERMS(b) (char)((b) / 4 / results + v % parts * made + 1)
+#define ACLNN_BW_BYTE(b) (char)((b) / 4 / results * 4 + (b) % 4)
+        __m128i result = ACLNN_BW_BYTES(ACLNN_BW_RESULT);
+        __m128i missing = _mm_cmpgt_epi8(ACLNN_BW_BYTES(ACLNN_BW_TERMS), _mm_shuffle_epi8(owned, result));
+        __m128i index = _mm_add_epi8(_mm_shuffle_epi8(lane, result), ACLNN_BW_BYTES(ACLNN_BW_BYTE));
+        lanes->index[v] = _mm_or_si128(index, missing);
+        lanes->start[v] = group[8 + v / parts * results] + v % parts * made;
+    }
 }
 
-ACLNN_BW_FORCE_INLINE __m256 aclnn_bw_load_bfloat(const aclnn_bw_bfloat *from)
+ACLNN_BW_FORCE_INLINE __m128 aclnn_bw_load_float(const float *from) { return _mm_loadu_ps(from); }
+
+ACLNN_BW_FORCE_INLINE void aclnn_bw_store_float(float *to, __m128 sum, int width)
 {
-    __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+    _mm_storeu_ps(to, sum);
+    (void)width;
 }
 
-/* Half of a group's results: 8, 4 or 2. */
-ACLNN_BW_FORCE_INLINE void aclnn_bw_store_float(float *to, __m256 sum, int results)
+ACLNN_BW_FORCE_INLINE __m128 aclnn_bw_pick(__m128 from, __m128i index, int permuted)
 {
-    if (results == 8)
-        _mm256_storeu_ps(to, sum);
-    else if (results == 4)
-        _mm_storeu_ps(to, _mm256_castps256_ps128(sum));
-    else
-        _mm_storel_pi((__m64 *)(void *)to, _mm256_castps256_ps128(sum));
+    (void)permuted;
+    return _mm_castsi128_ps(_mm_shuffle_epi8(_mm_castps_si128(from), index));
 }
 
-ACLNN_BW_FORCE_INLINE void aclnn_bw_store_16_bits(void *to, __m128i bits, int results)
+/* As matrices of n x n cells that together fill a vector, transposed. */
+ACLNN_BW_FORCE_INLINE void aclnn_bw_turn(__m128 *x, int n)
 {
-    int32_t pair = _mm_cvtsi128_si32(bits);
-    if (results == 8)
-        _mm_storeu_si128((__m128i *)to, bits);
-    else if (results == 4)
-        _mm_storel_epi64((__m128i *)to, bits);
-    else
-        memcpy(to, &pair, sizeof pair);
+    if (n == 2) {
+        __m128 first = _mm_movelh_ps(x[0], x[1]);
+        x[1] = _mm_movehl_ps(x[1], x[0]);
+        x[0] = first;
+    } else if (n == 4) {
+        _MM_TRANSPOSE4_PS(x[0], x[1], x[2], x[3]);
+    }
 }
 
-ACLNN_BW_FORCE_INLINE void aclnn_bw_store_half(aclnn_bw_half *to, __m256 sum, int results)
-{
-    aclnn_bw_store_16_bits(to, _mm256_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT), results);
-}
-
-ACLNN_BW_FORCE_INLINE void aclnn_bw_store_bfloat(aclnn_bw_bfloat *to, __m256 sum, int results)
-{
-    __m256i bits = _mm256_castps_si256(sum);
-    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-    __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-    rounded = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(_mm256_cmp_ps(sum, sum, _CMP_UNORD_Q)));
-    rounded = _mm256_srli_epi32(rounded, 16);
-    aclnn_bw_store_16_bits(to, _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)),
-                           results);
-}
-
-/* Eight floats fill a vector: a group is worked off in two halves, each of at most 16 elements. */
-#define ACLNN_BW_GROUPS_OF_FLOATS(kind, type)                                                                         \
-    typedef struct {                                                                                                  \
-        __m256i index[2][8];                                                                                          \
-        __m256 there[2][8];                                                                                           \
-        int64_t start[2];                                                                                             \
-    } aclnn_bw_lanes_##kind;                                                                                          \
-    ACLNN_BW_FORCE_INLINE void aclnn_bw_open_##kind(aclnn_bw_lanes_##kind *lanes, const char *group, int width,       \
-                                                    int terms)                                                        \
-    {                                                                                                                 \
-        for (int h = 0; h < 2; h++) {                                                                                 \
-            const char *at = group + 8 + h * (width / 2);                                                             \
-            __m256i start = _mm256_set1_epi32(at[0]);                                                                 \
-            __m256i lane = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));                  \
-            __m256i next = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(at + 1)));            \
-            lanes->start[h] = at[0];                                                                                  \
-            for (int r = 0; r < terms; r++) {                                                                         \
-                __m256i index = _mm256_add_epi32(lane, _mm256_set1_epi32(r));                                         \
-                lanes->index[h][r] = _mm256_sub_epi32(index, start);                                                  \
-                lanes->there[h][r] = _mm256_castsi256_ps(_mm256_cmpgt_epi32(next, index));                            \
-            }                                                                                                         \
-        }                                                                                                             \
-    }                                                                                                                 \
-    ACLNN_BW_FORCE_INLINE void aclnn_bw_step_##kind(type *to, const type *from, const aclnn_bw_lanes_##kind *lanes,   \
-                                                    int width, int terms)                                             \
-    {                                                                                                                 \
-        for (int h = 0; h < 2; h++) {                                                                                 \
-            __m256 sum = _mm256_setzero_ps();                                                                         \
-            __m256 low = aclnn_bw_load_##kind(from + lanes->start[h]);                                                \
-            __m256 high = terms == 1 ? low : aclnn_bw_load_##kind(from + lanes->start[h] + 8);                        \
-            for (int r = 0; r < terms; r++) {                                                                         \
-                __m256i index = lanes->index[h][r];                                                                   \
-                __m256 term = _mm256_permutevar8x32_ps(low, index);                                                   \
-                if (terms > 1) /* bit 3 of the index, moved to the sign, chooses */                                   \
-                    term = _mm256_blendv_ps(term, _mm256_permutevar8x32_ps(high, index),                              \
-                                            _mm256_castsi256_ps(_mm256_slli_epi32(index, 28)));                       \
-                sum = _mm256_add_ps(sum, _mm256_and_ps(lanes->there[h][r], term));                                    \
-            }                                                                                                         \
-            aclnn_bw_store_##kind(to + h * (width / 2), sum, width / 2);                                              \
-        }                                                                                                             \
-    }                                                                                                                 \
-    ACLNN_BW_NOT_EVENLY(kind, type)                                                                                   \
-    ACLNN_BW_SUM_GROUPS(kind, type)
-
-ACLNN_BW_GROUPS_OF_FLOATS(float, float)
-ACLNN_BW_GROUPS_OF_FLOATS(half, aclnn_bw_half)
-ACLNN_BW_GROUPS_OF_FLOATS(bfloat, aclnn_bw_bfloat)
-
+#define ACLNN_BW_AS_ps(x) (x)
+ACLNN_BW_STEP(float, float, float, __m128, _mm, ps)
+ACLNN_BW_EVENLY(float, float)
+ACLNN_BW_SUM_GROUPS(float, float)
 #else
 ACLNN_BW_GROUPS_OF_PLAIN(float, float, uint32_t)
+#endif
+ACLNN_BW_GROUPS_OF_PLAIN(double, double, uint64_t)
 
 /* All elements of a group are widened at once, and its results narrowed at once: loops that compilers vectorise. */
 #define ACLNN_BW_GROUPS_OF_WIDENED(kind, type)                                                                        \

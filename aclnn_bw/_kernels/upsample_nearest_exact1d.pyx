@@ -8,8 +8,9 @@ sources one by one, ascending in j; 16-bit results are rounded once, at the end.
 Every path below adds in this order, so blocks, threads, strides and instruction sets do not show in the result.
 
 Bounds. The stretches of a row are its sources 0 to Lo in order, so a source that belongs to a target lies in the row.
-Groups read SPAN sources (half of it for one term) whether or not they own them: those that would read beyond the row,
-and all of them where a row is strided, work on a copy of what they own, with room behind it. Targets come in blocks
+Groups read SPAN sources (half of it for one term) whether or not they own them, of the next rows or what lies between
+rows, and mask them out: those that would read beyond gradOutput's last element in memory, and all of them where a row
+is strided, work on a copy of what they own, with room behind it. Targets come in blocks
 that lie in the row; the results of a group that the row cuts off are made aside. Phase 1 has proved that both views lie
 inside their storage.
 
@@ -103,7 +104,7 @@ cdef void sum_copied(const Block* block, const Group* groups, const element* sou
 
 cdef void sum_grouped(const Block* block, const element* source, int64_t source_stride, int64_t readable, element* to,
                       int64_t to_stride, int64_t targets) noexcept nogil:
-    """A unit whose block has groups. `source` is where the block begins; `readable` sources of the row follow."""
+    """A unit whose block has groups. `source` is where the block begins; `readable` elements follow."""
     cdef const Group* groups = <const Group*>(block + 1)
     cdef int64_t width = block.width
     cdef int64_t count = (block.targets + width - 1) // width
@@ -331,7 +332,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
     cdef element* to
     cdef const Block* block = <const Block*>(plan + 1)
     cdef int64_t filled = -1
-    cdef int64_t n, c, row, k, first, targets
+    cdef int64_t n, c, row, k, first, targets, readable
     # Unit = row*blocks + k, or k*rows + row: taken apart once, then counted on.
     if plan.tables == FILLED:
         k = quotient(begin, plan.rows)
@@ -358,14 +359,17 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
                   + first * plan.grad_output_strides[2])
         to = (out__ncl + n * plan.out_strides[0] + c * plan.depth * plan.out_strides[1]
               + k * plan.block * plan.out_strides[2])
+        readable = plan.sources - first
         if plan.layout == PACKED:
-            sum_packed(plan, block, source, plan.sources - first, least(plan.depth, plan.all_channels - c * plan.depth),
+            sum_packed(plan, block, source, readable, least(plan.depth, plan.all_channels - c * plan.depth),
                        to, targets, scratch + (plan.table_bytes if plan.tables == FILLED else 0), summed)
         elif plan.layout == PIXELS:
             sum_pixels(plan, block, source, to, targets, summed)
         else:
-            sum_row(block, source, plan.grad_output_strides[2], plan.sources - first, to, plan.out_strides[2], targets,
-                    summed)
+            if block.width > 0 and plan.grad_output_strides[2] == 1:
+                # What follows in memory may be read too.
+                readable = plan.extent - (source - grad_output__ncl)
+            sum_row(block, source, plan.grad_output_strides[2], readable, to, plan.out_strides[2], targets, summed)
         if plan.tables != FILLED:
             k += 1
             if k < plan.blocks:
