@@ -499,17 +499,20 @@ cdef int format_of_rank(int64_t rank) noexcept:
 
 
 cdef void place(Tensor* tensor, char* first) noexcept:
-    """Give a view with dims and strides the smallest storage that holds it; `first` is its first element."""
+    """Give a view with dims and strides the smallest storage that holds it; `first` is its first element. One that no
+    memory holds gets a storage of no elements, which phase 1 refuses."""
+    cdef int64_t limit = <int64_t>1 << 58       # nothing below overflows
     cdef int64_t low = 0
     cdef int64_t high = 0
     cdef int64_t item = item_size(tensor.dtype)
     tensor.offset = 0
     tensor.storage = 0
     tensor.data = first
-    if tensor.rank <= MAX_RANK and tensor_size(tensor) != 0 and tensor_bounds(tensor, &low, &high):
+    if (tensor.rank <= MAX_RANK and tensor_size(tensor) != 0 and tensor_bounds(tensor, &low, &high)
+            and low >= -limit and high <= limit):
         tensor.offset = -low
         tensor.storage = high - low + 1
-        tensor.data = first + low * item
+        tensor.data = <char*>(<uintptr_t>first + <uintptr_t>(low * item))
 
 
 cdef int read_array(cnp.ndarray array, Tensor* tensor) except -1:
@@ -855,17 +858,29 @@ cdef object phase_1_result(Executor* executor, tuple handles, tuple owners):
     return executor.workspace_size, result
 
 
-cdef void run_ranges(Run* run) noexcept nogil:
-    """Every range of a plan: on a team of threads, or here and now."""
+cdef int run_and_finish(Run* run) noexcept:
+    """Every range of a plan, on a team of threads or here and now, without the GIL unless the work is short.
+
+    The GIL is held at the call, and Cython knows it: in a `nogil` function its prange asks PyGILState_Check, which before
+    Python 3.12 says yes to everybody once a second interpreter was made, and ends the process.
+    """
     cdef int64_t i
     cdef int64_t ranges = run.executor.ranges
-    # A region of one thread costs more than a tiny kernel; the pool of a forked child's parent is not the child's.
-    if ranges <= 1 or in_forked_child:
+    cdef int status
+    if run.executor.bytes < SHORT_WORK:
         for i in range(ranges):
             run_range(run, i)
-    else:
-        for i in prange(ranges, schedule="static", chunksize=1, num_threads=run.executor.threads):
-            run_range(run, i)
+        return finish(run)
+    with nogil:
+        # A region of one thread costs more than a tiny kernel; the pool of a forked child's parent is not the child's.
+        if ranges <= 1 or in_forked_child:
+            for i in range(ranges):
+                run_range(run, i)
+        else:
+            for i in prange(ranges, schedule="static", chunksize=1, num_threads=run.executor.threads):
+                run_range(run, i)
+        status = finish(run)
+    return status
 
 
 cdef aclOpExecutor usable_executor(object value, int null_status):
@@ -894,10 +909,7 @@ cdef class Job:
 
     def execute(self):
         """Run; called once, on the stream's thread."""
-        cdef int status
-        with nogil:
-            run_ranges(&self.run)
-            status = finish(&self.run)
+        cdef int status = run_and_finish(&self.run)
         self.owners = None
         self.workspace = None
         if status != SUCCESS:
@@ -929,18 +941,12 @@ cdef object run_phase_2(int op, object workspace, object workspaceSize, object e
             raise refusal(ERR_INVALID, "workspace is read-only: must be writable")
         if memory.size < size:
             raise refusal(ERR_INVALID, f"workspace: has {memory.size} bytes: must have at least workspaceSize = {size}")
-    owners = handle.owners
     if stream is None:
         status = accept(handle.executor, op, data, size, 0, &run)
         if status != SUCCESS:
             raise error_of(status)
-        if run.executor.bytes < SHORT_WORK:
-            run_ranges(&run)
-            status = finish(&run)
-        else:
-            with nogil:
-                run_ranges(&run)
-                status = finish(&run)
+        owners = handle.owners      # of the addresses that were accepted: others may come while it runs
+        status = run_and_finish(&run)
         if not handle.executor.repeatable:
             handle.owners = handle.handles = None
         if status != SUCCESS:
@@ -951,6 +957,7 @@ cdef object run_phase_2(int op, object workspace, object workspaceSize, object e
     status = accept(handle.executor, op, data, size, queue, &job.run)
     if status != SUCCESS:
         raise error_of(status)
+    owners = handle.owners
     job.executor = handle
     job.owners = owners
     job.workspace = memory
@@ -1128,9 +1135,7 @@ cdef int run_at_once(Executor* executor) except -1:
     else:
         status = accept(executor, executor.op, scratch, size, 0, &run)
         if status == SUCCESS:
-            with nogil:
-                run_ranges(&run)
-                status = finish(&run)
+            status = run_and_finish(&run)
     if size > SMALL_WORKSPACE:
         PyMem_RawFree(spare_scratch)
         spare_scratch = scratch

@@ -459,6 +459,31 @@ def test_queued_runs_keep_the_old_address(stream, gate):
     assert np.array_equal(second_out, expected(second_in))
 
 
+def test_a_queued_run_keeps_what_it_was_accepted_with():
+    """The executor is re-pointed by what phase 2 itself asks of the stream, just before it accepts the run."""
+    size, executor, _, grad_input = repeatable()
+    jobs, alive = [], []
+
+    class Sly:
+        @property
+        def _number(self):
+            grad_output = gradient(seed=2)
+            alive.append(weakref.ref(grad_output))
+            a.aclSetInputTensorAddr(executor, 0, None, grad_output)
+            return 77
+
+        def _submit(self, job):
+            jobs.append(job)
+
+    phase2(size, executor, Sly())
+    a.aclSetInputTensorAddr(executor, 0, None, gradient(seed=3))
+    gc.collect()
+    assert alive[0]() is not None
+    jobs.pop().execute()
+    assert np.array_equal(grad_input, expected(gradient(seed=2)))
+    assert alive[0]() is None
+
+
 # many threads
 
 

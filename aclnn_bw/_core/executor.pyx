@@ -17,7 +17,7 @@ from aclnn_bw._core.tensor cimport (
 )
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ALL_GOOD, ERR_INNER, ERR_INVALID, ERR_NULLPTR, ROLE_READ, ROLE_SHAPE, ROLE_WRITTEN, SUCCESS,
-    TWO_PHASE, Context, Executor, RangeFn, Run, Tensor,
+    Context, Executor, RangeFn, Run, Tensor,
 )
 
 cdef extern from "floating_mode.h" nogil:
@@ -181,10 +181,10 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
     cdef Context plain
     cdef Tensor* tensor
     cdef int i
-    plain.face = TWO_PHASE
     context = &plain
     if executor == NULL:
         return refuse(ERR_NULLPTR, "executor = None: must not be null")
+    plain.face = executor.face
     if executor.spent:
         return refuse(ERR_INNER, "executor: is spent; an executor runs once unless it is made repeatable")
     if executor.op != op:
