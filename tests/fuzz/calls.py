@@ -1,0 +1,783 @@
+"""Random calls: a right one of tiny shapes first, of which then some arguments are replaced by hostile ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import reference
+
+import aclnn_bw
+from fuzz import rules
+from fuzz.rules import INVALID, NCHW, SIZES, Bad, Ints, View
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in SIZES if name != "undefined"
+}
+NUMBERS = {
+    "float32": 0, "float16": 1, "int8": 2, "int32": 3, "uint8": 4, "int16": 6, "uint16": 7, "uint32": 8, "int64": 9,
+    "uint64": 10, "float64": 11, "bool": 12, "complex64": 16, "complex128": 17, "bfloat16": 27,
+}  # fmt: skip
+FORMATS = [int(format) for format in aclnn_bw.aclFormat]
+PRODUCTS = ("Host", "Ascend910B", "Ascend910", "Ascend310P")
+HOSTILE_INTS = (
+    0,
+    -1,
+    1,
+    2,
+    7,
+    51,
+    256,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**62,
+    2**63 - 1,
+    2**63,
+    -(2**31),
+    -(2**63),
+    -(2**63) - 1,
+)
+NO_INTS = (math.nan, math.inf, 1.0, True, None, "1", np.float32(1), np.True_, 1j, [1])
+CANARY = 0xA5
+_MARGIN = 64
+
+# Small whole numbers, whose sums are exact in every dtype; bytes for masks; positions within windows.
+_pool = np.random.default_rng(20261121)
+_VALUES = {
+    name: _pool.integers(0 if name == "bool" else -4, 2 if name == "bool" else 5, 8192).astype(dtype).view(np.uint8)
+    for name, dtype in DTYPES.items()
+}
+_BYTES = _pool.integers(0, 256, 1 << 16, np.uint8)
+_UNIFORM = _pool.random(1 << 14)
+
+
+@dataclass
+class Argument:
+    """What is passed, what it means (rules.Call), and where it lies if it is a tensor."""
+
+    value: Any
+    meaning: Any
+    array: np.ndarray[Any, Any] | None = None  # over the tensor's memory, also where the argument is something else
+    buffer: np.ndarray[Any, Any] | None = None
+    start: int = 0  # of the storage in the buffer
+    before: bytes = b""  # what an output's buffer holds when the call is made
+
+    def outside_untouched(self) -> bool:
+        """Whether every byte of the buffer that is not the view's is as it was; the view is painted over."""
+        assert self.array is not None
+        assert self.buffer is not None
+        before = np.frombuffer(bytearray(self.before), np.uint8)
+        kind, at = f"V{self.array.itemsize}", self.array.ctypes.data - self.buffer.ctypes.data
+        for memory in (before, self.buffer):
+            painted: Any = np.ndarray(self.array.shape, kind, memory, at, self.array.strides)
+            painted[...] = np.void(bytes(self.array.itemsize))
+        return bool(np.array_equal(before, self.buffer))
+
+    def untouched(self) -> bool:
+        return self.buffer is None or self.buffer.tobytes() == self.before
+
+
+@dataclass
+class Drawn:
+    """A random call."""
+
+    operator: str
+    face: str
+    product: str
+    layout: str
+    arguments: dict[str, Argument]
+    outputs: tuple[str, ...]
+    notes: list[str] = field(default_factory=list)
+
+    def judge(self) -> list[rules.Refusal]:
+        meanings = {name: argument.meaning for name, argument in self.arguments.items()}
+        return rules.Call(self.operator, self.face, self.product, self.layout, meanings).judge()
+
+
+# ---- tensors --------------------------------------------------------------------------------------------------------
+
+
+def _strides(random: Random, shape: tuple[int, ...], how: str) -> tuple[int, ...]:
+    """Strides in elements: row-major, or the axes in any order with gaps and in either direction."""
+    order = list(range(len(shape)))
+    if how != "row-major":
+        random.shuffle(order)
+    strides, span = [0] * len(shape), 1
+    for axis in reversed(order):
+        gap = random.choice((0, 0, 1, 3)) if how != "row-major" else 0
+        strides[axis] = span + gap
+        span += (shape[axis] - 1) * strides[axis] + gap if shape[axis] else 0
+        if how == "row-major":
+            span = strides[axis] * max(shape[axis], 1)
+        elif random.random() < 0.3:
+            strides[axis] = -strides[axis]
+    if how == "overlapping" and shape:
+        axis = random.randrange(len(shape))
+        strides[axis] = random.choice((0, 0, 1, 2))
+    return tuple(strides)
+
+
+def format_of(rank: int) -> int:
+    return {3: rules.NCL, 4: rules.NCHW}.get(rank, rules.ND)
+
+
+class Exporter:
+    """An array known through DLPack alone."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+class Interface:
+    """An array known through __array_interface__ alone."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class Liar:
+    """A DLPack exporter that does not keep its word."""
+
+    def __init__(self, device: Any, capsule: Any) -> None:
+        self.device, self.capsule = device, capsule
+
+    def __dlpack_device__(self) -> Any:
+        return self.device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        if isinstance(self.capsule, Exception):
+            raise self.capsule
+        return self.capsule
+
+
+def tensor(
+    random: Random, shape: tuple[int, ...], dtype: str, *, written: bool = False, how: str | None = None,
+    wrap: str | None = None, fill: np.ndarray[Any, Any] | None = None, misaligned: bool = False,
+    format: int | None = None, within: tuple[np.ndarray[Any, Any], int] | None = None, hide: str = "",
+) -> Argument:  # fmt: skip
+    """Make a tensor argument; `within` puts it at a place of another one's buffer, `hide` says what is wrong with it."""
+    if how is None:
+        how = random.choice(
+            ("row-major", "row-major", "any") if written else ("row-major", "row-major", "any", "overlapping")
+        )
+    size, strides = SIZES[dtype], _strides(random, shape, how)
+    ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    low, high = (sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)) if 0 not in shape else (0, -1)
+    storage = high - low + 1
+    if within is None:
+        buffer = np.full(storage * size + 2 * _MARGIN + 32, CANARY, np.uint8)
+        start = _MARGIN + -(buffer.ctypes.data + _MARGIN) % 16 + misaligned
+    else:
+        buffer, start = within
+        storage = min(storage, (buffer.size - start) // size)
+        if high - low + 1 > storage:
+            raise ValueError("does not fit")
+    if not written and within is None:
+        source = fill if fill is not None else _VALUES[dtype]
+        at = random.randrange(0, max(source.size // size - storage, 1)) * size if fill is None else 0
+        piece = source[at : at + storage * size]
+        if piece.size < storage * size:
+            piece = np.resize(source, storage * size)
+        buffer[start : start + storage * size] = piece
+    array = np.ndarray(shape, DTYPES[dtype], buffer, start - low * size, tuple(stride * size for stride in strides))
+    address = buffer.ctypes.data + start
+    alignment = size // 2 if dtype.startswith("complex") else size
+    view = View(
+        dtype, shape, strides, -low, storage, format_of(len(shape)), address, misaligned=address % alignment != 0
+    )
+    if wrap is None:
+        wrap = random.choice(("array",) * 6 + ("tensor",) * 3 + ("exporter", "interface"))
+    if dtype == "bfloat16" and wrap in ("exporter", "interface"):
+        wrap = "array"
+    value: Any = array
+    if hide == "read-only":
+        array.flags.writeable = False
+        view = replace(view, writable=False)
+    if hide == "swapped":
+        value, wrap = array.view(array.dtype.newbyteorder()), "array"
+        view = replace(view, swapped=True)
+    if hide == "broken" and size > 1 and storage and len(shape):
+        steps = [stride * size for stride in strides]
+        axis = max(range(len(shape)), key=lambda axis: abs(steps[axis]) * (shape[axis] > 1))
+        steps[axis] += -1 if steps[axis] > 0 else 1
+        value, wrap = np.ndarray(shape, DTYPES[dtype], buffer, start - low * size, tuple(steps)), "array"
+        if shape[axis] > 1:
+            view = replace(view, broken_stride=True)
+            # NumPy's own flag says so too where the steps leave the alignment.
+            view = replace(view, misaligned=not value.flags.aligned)
+    if wrap == "tensor" and len(shape) <= rules.MOST_RANK:
+        view = replace(view, format=view.format if format is None else format)
+        dims, steps, offset = list(shape), list(strides), -low
+        data: Any = buffer[start : start + storage * size]
+        data.flags.writeable = view.writable
+        if hide == "leaves":
+            axis = random.randrange(len(shape))
+            steps[axis] = random.choice((2**62, 2**63 - 1, -(2**63), steps[axis] + storage, -storage - 1, 2**40))
+            view = replace(view, strides=tuple(steps))
+        if hide == "offset":
+            offset = random.choice((-1, storage, 2**62, -(2**63), 2**63 - 1, offset + 1, offset - 1))
+            view = replace(view, offset=offset)
+        if hide == "unbound":
+            data, view = None, replace(view, address=None, misaligned=False)
+        value = aclnn_bw.aclCreateTensor(
+            dims, NUMBERS[dtype], steps, offset, view.format, [storage] if random.random() < 0.8 else [1, storage], data
+        )
+        if hide == "destroyed":
+            aclnn_bw.aclDestroyTensor(value)
+            return Argument(value, Bad(INVALID, "destroyed"), array, buffer, start)
+    elif wrap == "exporter" and view.writable and not view.misaligned:
+        value = Exporter(array)
+    elif wrap == "interface":
+        value = Interface(array)
+    return Argument(value, view, array, buffer, start)
+
+
+NO_TENSORS: tuple[tuple[Any, Any], ...] = (
+    *((value, Bad(TypeError, "no tensor")) for value in (0, 1.5, "tensor", [1.0], (1.0, 2.0), np.float32(1), object)),
+    (Liar((1, 0), RuntimeError("lost")), Bad(RuntimeError, "raises")),
+    (Liar((1, 0), 42), Bad(TypeError, "no capsule")),
+    (Liar((1, 0), None), Bad(TypeError, "no capsule")),
+    (Liar((2, 0), 42), Bad(INVALID, "another device")),
+    (Liar(None, 42), Bad(TypeError, "no device")),
+    (Liar(("cpu", 0), 42), Bad(TypeError, "no device")),
+    (Liar((), 42), Bad(TypeError, "no device")),
+)  # fmt: skip
+_TENSOR_WOES = (
+    "null", "type", "dtype", "other dtype", "swapped", "rank", "dims", "empty", "huge", "misaligned", "broken",
+    "read-only", "overlapping", "aliased", "format", "leaves", "offset", "unbound", "destroyed",
+)  # fmt: skip
+
+
+def spoil_tensor(random: Random, drawn: Drawn, name: str) -> Argument:
+    """Put something wrong, or merely strange, in the place of a tensor."""
+    old, written = drawn.arguments[name], name in drawn.outputs
+    view = old.meaning
+    woe = random.choice(_TENSOR_WOES)
+    drawn.notes.append(f"{name}: {woe}")
+    if woe == "null" or not isinstance(view, View) or view.dtype not in DTYPES:
+        return Argument(None, None)
+    if math.prod(view.shape) > 1 << 16:
+        return old
+    if woe == "type":
+        return Argument(*random.choice(NO_TENSORS))
+    shape, dtype = view.shape, view.dtype
+    if woe in ("dtype", "other dtype"):
+        dtype = (
+            random.choice(tuple(DTYPES))
+            if woe == "dtype"
+            else random.choice(("float16", "float32", "float64", "bfloat16"))
+        )
+    if woe == "rank":
+        shape = random.choice(
+            (shape[1:], (1, *shape), shape[:1], (), (1,) * 5 + shape, shape * 2 if len(shape) < 3 else shape[2:])
+        )
+    if woe == "dims" and shape:
+        axis = random.randrange(len(shape))
+        shape = (*shape[:axis], max(shape[axis] + random.choice((-1, 1, 1, 15)), 0), *shape[axis + 1 :])
+    if woe == "empty" and shape:
+        axis = random.randrange(len(shape))
+        shape = (*shape[:axis], 0, *shape[axis + 1 :])
+    if woe == "huge" and shape:
+        return _huge(random, shape, dtype)
+    if woe == "aliased":
+        other = drawn.arguments[
+            random.choice([n for n, a in drawn.arguments.items() if a.buffer is not None and n != name] or [name])
+        ]
+        alike = written or getattr(other.meaning, "dtype", "") == dtype  # other bytes are no whole numbers
+        if other.buffer is not None and other is not old and alike:
+            try:
+                step = random.choice((0, 0, SIZES[dtype], -SIZES[dtype], 1, math.prod(shape) * SIZES[dtype])) * written
+                return tensor(
+                    random,
+                    shape,
+                    dtype,
+                    written=written,
+                    within=(other.buffer, max(other.start + step, 0)),
+                    wrap="array",
+                )
+            except ValueError:
+                pass
+    format = random.choice(FORMATS) if woe == "format" else None
+    wrap = "tensor" if woe in ("format", "leaves", "offset", "unbound", "destroyed") else None
+    how = "overlapping" if woe == "overlapping" else None
+    hide = woe if woe in ("swapped", "broken", "read-only", "leaves", "offset", "unbound", "destroyed") else ""
+    if not shape and hide in ("leaves", "broken"):
+        hide = ""
+    off = woe == "misaligned"
+    return tensor(
+        random, shape, dtype, written=written, how=how, wrap=wrap, misaligned=off, format=format, hide=hide
+    )  # fmt: skip
+
+
+def _huge(random: Random, shape: tuple[int, ...], dtype: str) -> Argument:
+    """A view without strides whose sizes are those of no memory."""
+    shape = tuple(random.choice((size, 2**31, 2**33, 2**20)) for size in shape)
+    if math.prod(filter(None, shape)) * SIZES[dtype] >= 2**63:
+        shape = (2**40, *(1 for _ in shape[1:]))
+    one = tensor(random, (1,), dtype, how="row-major", wrap="array")
+    assert one.array is not None
+    assert one.buffer is not None
+    value = np.ndarray(shape, DTYPES[dtype], one.buffer, one.start, (0,) * len(shape))
+    view = replace(one.meaning, shape=shape, strides=(0,) * len(shape), format=format_of(len(shape)))
+    return Argument(value, view, value, one.buffer, one.start)
+
+
+# ---- the other arguments --------------------------------------------------------------------------------------------
+
+
+def spoil_ints(random: Random, old: Any, bare_allowed: bool, null: bool = True) -> Argument:
+    """An array of ints, most likely a wrong one."""
+    values: list[Any] = list(old) if isinstance(old, tuple | list) else [1]
+    woe = random.randrange(8)
+    if woe == 0:
+        value: Any = random.choice(
+            (None, None, "33", b"33", 1.5, object(), {1: 2}, {1, 2}, np.ones((2, 2), int), np.array(3.0))
+        )
+        if value is None and not null:
+            value = 2.5
+    elif woe == 1:
+        value = random.choice(HOSTILE_INTS)
+    elif woe in (2, 3, 4) and values:
+        values[random.randrange(len(values))] = random.choice(HOSTILE_INTS)
+        value = random.choice((list, tuple))(values)
+    elif woe == 5 and values:
+        values[random.randrange(len(values))] = random.choice(NO_INTS)
+        value = values
+    elif woe == 6:
+        value = [random.choice((0, 1, 2, -1)) for _ in range(random.choice((0, 0, 1, 2, 3, 4, 5, 9, 100)))]
+    elif all(type(v) is int and v in rules.INT64 for v in values):
+        value = aclnn_bw.aclCreateIntArray(values)
+        if random.random() < 0.5:
+            return Argument(value, Ints(values))
+        aclnn_bw.aclDestroyIntArray(value)
+        return Argument(value, Bad(INVALID, "destroyed"))
+    else:
+        value = values
+    return Argument(value, None if value is None else rules.read_ints(value, bare_allowed))
+
+
+_NO_BOOLS = (None, 2, -1, "x", 1.0, [], 2**70)
+_FLOATS = (
+    math.nan, math.inf, -math.inf, -1.0, -5e-324, 5e-324, 1e-40, 1e300, 0.02, 0.0199, 50.0, 50.01, 2, 0, np.float32(2),
+    np.float64(0.5), "x", None, True, 2**2000, 1j, np.int32(2), [1.0],
+)  # fmt: skip
+
+
+def spoil_bool(random: Random) -> Argument:
+    value = random.choice((*_NO_BOOLS, 0, 1, np.True_, np.int8(1)))
+    return Argument(value, rules.read_bool(value))
+
+
+def spoil_int(random: Random, null: bool) -> Argument:
+    value = random.choice((*HOSTILE_INTS, *NO_INTS, -255, 255, -256))
+    return Argument(value, None if value is None and null else rules.read_int(value))
+
+
+def spoil_float(random: Random, null: bool) -> Argument:
+    value = random.choice(_FLOATS)
+    return Argument(value, None if value is None and null else rules.read_float(value))
+
+
+def layout(random: Random, spoil: bool) -> Argument:
+    value = random.choice((None, 3, b"argmax", "other", "") if spoil else ("bitmask", "argmax"))
+    if not isinstance(value, str):
+        return Argument(value, Bad(TypeError, "no layout"))
+    return Argument(value, value if value in ("bitmask", "argmax") else Bad(INVALID, "unknown layout"))
+
+
+# ---- right calls ----------------------------------------------------------------------------------------------------
+
+
+def _ints(random: Random, values: tuple[int, ...], bare_allowed: bool) -> Argument:
+    """These values, as some caller writes them."""
+    if len(set(values)) == 1 and bare_allowed and random.random() < 0.4:
+        return Argument(values[0], rules.read_ints(values[0], True))
+    if len(values) == 2 and values[0] == values[1] and random.random() < 0.2:
+        values = values[:1]
+    return Argument(random.choice((list, tuple, np.array))(values), Ints(values))
+
+
+class Drawing:
+    """One call being drawn."""
+
+    def __init__(self, random: Random, operator: str, face: str) -> None:
+        self.random, self.operator, self.two = random, operator, face == "two-phase"
+        product = random.choice(PRODUCTS) if self.two else "Host"
+        allowed = rules.taken(operator, product)
+        if not allowed and random.random() < 0.9:
+            product = "Ascend910B"
+            allowed = rules.taken(operator, product)
+        self.dtype = random.choice(sorted(allowed) or ["float32"])
+        self.drawn = Drawn(operator, face, product, random.choice(("bitmask", "bitmask", "argmax")), {}, ())
+
+    def add(self, two_phase: str, one_call: str, argument: Argument) -> None:
+        self.drawn.arguments[two_phase if self.two else one_call] = argument
+
+    def ints(self, values: tuple[int, ...], exact: bool = False) -> Argument:
+        return _ints(self.random, values, not self.two) if not exact else Argument(list(values), Ints(values))
+
+    def leading(self) -> tuple[int, ...]:
+        channels = self.random.choice((1, 1, 2, 3, 17))
+        if self.random.random() < 0.3:
+            return (channels,)
+        return (
+            self.random.choice((0, 1, 1, 1, 2, 2, 3)) if self.operator != "upsample" else self.random.choice((1, 2)),
+            channels,
+        )
+
+    def shape_of(self, argument: Argument) -> Argument:
+        """The argument, or in a one-call function perhaps its shape alone."""
+        if self.two or self.random.random() < 0.5:
+            return argument
+        return Argument(
+            argument.meaning.shape,
+            replace(
+                argument.meaning,
+                writable=True,
+                address=None,
+                misaligned=False,
+                strides=_row_major(argument.meaning.shape),
+                offset=0,
+                storage=math.prod(argument.meaning.shape),
+            ),
+        )
+
+    def out(self, name: str, shape: tuple[int, ...], dtype: str, format: int | None = None) -> Argument:
+        if self.two or self.random.random() < 0.6:
+            self.drawn.outputs = (*self.drawn.outputs, name if self.two else "out")
+            return tensor(self.random, shape, dtype, written=True)
+        return Argument(None, None)
+
+    def pool(self) -> tuple[Any, ...]:
+        random = self.random
+        while True:
+            size = (random.randint(1, 9), random.randint(1, 9))
+            kernel = (random.randint(1, 4), random.randint(1, 4))
+            stride = (random.randint(1, 4), random.randint(1, 4)) if random.random() < 0.7 else kernel
+            pad = tuple(random.randint(0, k // 2) for k in kernel)
+            if random.random() < 0.02:
+                pad = (kernel[0] // 2 + 1, pad[1])
+            ceil = random.random() < 0.3
+            pooled = reference.pooled_shape(size, kernel, stride, pad, ceil)
+            if min(pooled) >= 1:
+                return size, kernel, stride, pad, ceil, pooled
+
+    def stride(self, kernel: tuple[int, int], stride: tuple[int, int]) -> Argument:
+        if stride == kernel and self.random.random() < 0.5:
+            if not self.two or (self.operator == "avg" and self.random.random() < 0.5):
+                return Argument(None, None)
+            return Argument([], Ints())
+        return self.ints(stride)
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def _avg(d: Drawing) -> None:
+    random = d.random
+    size, kernel, stride, pad, ceil, pooled = d.pool()
+    leading = d.leading()
+    if random.random() < 0.01:  # the limit of the channels, and one more
+        size = kernel = stride = pooled = (1, 1)
+        leading, pad = (random.choice((65535, 65536)),), (0, 0)
+    d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype))
+    d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
+    d.add("kernelSize", "kernel_size", d.ints(kernel))
+    d.add("stride", "stride", d.stride(kernel, stride))
+    d.add("padding", "padding", d.ints(pad))
+    d.add("ceilMode", "ceil_mode", Argument(ceil, ceil))
+    include = random.random() < 0.5
+    d.add("countIncludePad", "count_include_pad", Argument(include, include))
+    divisor = random.choice((0, 0, 0, 2, -3, 255))
+    divisor = divisor if d.two or divisor else None
+    d.add("divisorOverride", "divisor_override", Argument(divisor, divisor))
+    if d.two:
+        old = d.drawn.product in ("Ascend910", "Ascend310P") and d.dtype == "float32"
+        mode = random.choice((1, 2) if old else (0, 1, 2, 3))
+        d.add("cubeMathType", "", Argument(mode, mode))
+    d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
+
+
+def _max(d: Drawing) -> None:
+    random = d.random
+    size, kernel, stride, pad, ceil, pooled = d.pool()
+    leading = d.leading()
+    if not d.two:
+        d.drawn.layout = random.choice(("bitmask", "argmax"))
+    d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype))
+    d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
+    shape = reference.mask_shape((*leading, *size), kernel, stride, pad, ceil)
+    at = random.randrange(1 << 15)
+    fill = np.resize(_BYTES[at:], math.prod(shape))
+    if d.drawn.layout == "argmax" and math.prod(kernel) > 1:
+        indices = _indices(random, leading, size, kernel, stride, pad, pooled)
+        fill[: 4 * indices.size] = indices.astype("<i4").reshape(-1).view(np.uint8)
+    d.add(
+        "indices", "mask", tensor(random, shape, "int8", how="row-major", fill=fill, misaligned=random.random() < 0.3)
+    )
+    d.add("kernelSize", "kernel_size", d.ints(kernel))
+    d.add("stride", "stride", d.stride(kernel, stride))
+    d.add("padding", "padding", d.ints(pad))
+    d.add("dilation", "dilation", d.ints((1, 1)))
+    d.add("ceilMode", "ceil_mode", Argument(ceil, ceil))
+    if not d.two:
+        d.add("", "mask_layout", Argument(d.drawn.layout, d.drawn.layout))
+    d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
+    if not d.two and random.random() < 0.01:
+        _one_window_of_a_huge_plane(d)
+
+
+def _one_window_of_a_huge_plane(d: Drawing) -> None:
+    """More positions than an int32 index counts, where nothing but the shape is huge."""
+    shape, stride = (1, 1, 2, 2 ** d.random.choice((30, 31, 32))), (1, 2**40)
+    for name, argument in (
+        ("grad_output", tensor(d.random, (1, 1, 1, 1), d.dtype)),
+        ("self", Argument(shape, View(d.dtype, shape, _row_major(shape), 0, math.prod(shape), NCHW, None))),
+        ("mask", tensor(d.random, (1, 1, 2, 64), "int8", how="row-major")),
+        ("kernel_size", d.ints((2, 1))), ("stride", d.ints(stride)), ("padding", d.ints((0, 0))),
+        ("out", Argument(None, None)),
+    ):  # fmt: skip
+        d.drawn.arguments[name] = argument
+    d.drawn.outputs = ()
+
+
+def _indices(random: Random, leading: Any, size: Any, kernel: Any, stride: Any, pad: Any, pooled: Any) -> Any:
+    """Of each window any position inside the image; now and then one of them anything else."""
+    places = []
+    for axis in range(2):
+        start = np.arange(pooled[axis]) * stride[axis] - pad[axis]
+        low, high = np.maximum(start, 0), np.minimum(start + kernel[axis], size[axis])
+        at = random.randrange(1 << 13)
+        uniform = np.resize(_UNIFORM[at:], (*leading, *pooled))
+        shape = (-1, 1) if axis == 0 else (-1,)
+        places.append((low.reshape(shape) + uniform * (high - low).reshape(shape)).astype(np.int64))
+    indices = places[0] * size[1] + places[1]
+    if indices.size and random.random() < 0.15:
+        indices.reshape(-1)[random.randrange(indices.size)] = random.choice(
+            (-1, size[0] * size[1], 2**31 - 1, -(2**31), 0)
+        )
+    return indices
+
+
+def _max_forward(d: Drawing) -> None:
+    random = d.random
+    size, kernel, stride, pad, ceil, pooled = d.pool()
+    leading = d.leading()
+    d.add("self", "self", tensor(random, (*leading, *size), d.dtype))
+    d.add("kernelSize", "kernel_size", d.ints(kernel))
+    d.add("stride", "stride", d.stride(kernel, stride))
+    d.add("padding", "padding", d.ints(pad))
+    d.add("dilation", "dilation", d.ints((1, 1)))
+    d.add("ceilMode", "ceil_mode", Argument(ceil, ceil))
+    if d.two:
+        d.add("out", "", d.out("out", (*leading, *pooled), d.dtype))
+        shape = reference.mask_shape((*leading, *size), kernel, stride, pad, ceil)
+        d.add("indices", "", tensor(random, shape, "int8", written=True, how="row-major"))
+        d.drawn.outputs = ("out", "indices")
+    else:
+        d.drawn.layout = random.choice(("bitmask", "argmax"))
+        d.add("", "mask_layout", Argument(d.drawn.layout, d.drawn.layout))
+        if random.random() < 0.01:
+            one = tensor(random, (1,), d.dtype, how="row-major", wrap="array")
+            value = np.broadcast_to(one.value, (1, 1, 2, 2**31))
+            view = replace(one.meaning, shape=value.shape, strides=(0, 0, 0, 0), format=NCHW)
+            for name, argument in (
+                ("self", Argument(value, view, None, one.buffer)), ("kernel_size", d.ints((2, 1))),
+                ("stride", d.ints((1, 2**40))), ("padding", d.ints((0, 0))),
+            ):  # fmt: skip
+                d.drawn.arguments[name] = argument
+
+
+def _upsample(d: Drawing) -> None:
+    random = d.random
+    leading = d.leading()
+    leading = leading if len(leading) == 2 else (1, *leading)
+    li, lo = random.choice((1, 2, 3, 8, 20, 33)), random.choice((1, 2, 5, 16, 31, 50))
+    if random.random() < 0.06:
+        li, lo = random.choice(((1, 50), (1, 51), (2, 101), (50, 1), (51, 1), (150, 3), (151, 3)))
+    d.add("gradOutput", "grad_output", tensor(random, (*leading, lo), d.dtype))
+    d.add("outputSize", "output_size", d.ints((lo,)))
+    d.add("inputSize", "input_size", d.ints((*leading, li), exact=True))
+    scales = random.choice((0.0, 0.0, lo / li, 1.7, 0.5) if d.two else (None, 0.0, lo / li, 1.7, 1e-5))
+    d.add("scales", "scales", Argument(scales, scales))
+    d.add("out", "out", d.out("out", (*leading, li), d.dtype))
+
+
+def _im2col(d: Drawing) -> None:
+    random = d.random
+    while True:
+        size = (random.randint(1, 9), random.randint(1, 9))
+        kernel, dilation = (random.randint(1, 3), random.randint(1, 3)), (random.randint(1, 2), random.randint(1, 2))
+        pad, stride = (random.randint(0, 2), random.randint(0, 2)), (random.randint(1, 3), random.randint(1, 3))
+        windows = reference.pooled_shape(size, kernel, stride, pad, False, dilation)
+        if min(windows) >= 1:
+            break
+    *batch, channels = d.leading()
+    d.add(
+        "gradOutput", "grad_output", tensor(random, (*batch, channels * math.prod(kernel), math.prod(windows)), d.dtype)
+    )
+    for two_phase, one_call, values in (
+        ("inputSize", "input_size", size), ("kernelSize", "kernel_size", kernel), ("dilation", "dilation", dilation),
+        ("padding", "padding", pad), ("stride", "stride", stride),
+    ):  # fmt: skip
+        d.add(two_phase, one_call, d.ints(values, exact=d.two))
+    dtype = (
+        random.choice(sorted(rules.taken("im2col", d.drawn.product)) or [d.dtype]) if random.random() < 0.3 else d.dtype
+    )
+    d.add("out", "out", d.out("out", (*batch, channels, *size), dtype))
+
+
+def _pad(d: Drawing) -> None:
+    random = d.random
+    least = -2 if d.drawn.product == "Host" else 0
+    while True:
+        size = (random.randint(1, 9), random.randint(1, 9))
+        pads = tuple(random.randint(least, 4) for _ in range(4))
+        if random.random() < 0.1:
+            pads = pads[:1] * 4
+        wide = random.random() < 0.1
+        if wide:
+            size, pads = (9, 10), tuple(random.choice((0, 0, 7, 8)) for _ in range(4))
+        padded = (size[0] + pads[2] + pads[3], size[1] + pads[0] + pads[1])
+        fits = max(pads[:2]) < size[1] and max(pads[2:]) < size[0]
+        if min(padded) >= 1 and (d.drawn.product == "Host" or fits or random.random() < 0.1):
+            break
+    leading = d.leading()
+    d.add("gradOutput", "grad_output", tensor(random, (*leading, *padded), d.dtype))
+    d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
+    d.add("padding", "padding", d.ints(pads, exact=d.two))
+    d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
+
+
+_DRAW: dict[str, Callable[[Drawing], None]] = {
+    "avg": _avg, "max": _max, "max forward": _max_forward, "upsample": _upsample, "im2col": _im2col, "pad": _pad,
+}  # fmt: skip
+_TENSORS = ("gradOutput", "grad_output", "self", "indices", "mask", "gradInput", "out")
+_BOOLS = ("ceilMode", "ceil_mode", "countIncludePad", "count_include_pad")
+
+
+def draw(random: Random) -> Drawn:
+    """Draw a call: one in three is right, the others have up to three arguments replaced."""
+    operator = random.choice(rules.OPERATORS)
+    drawing = Drawing(random, operator, random.choice(("two-phase", "two-phase", "one-call")))
+    _DRAW[operator](drawing)
+    drawn = drawing.drawn
+    if random.random() < 0.005:
+        _enlarge(drawn)
+    for _ in range(random.choice((0, 0, 0, 1, 1, 1, 1, 2, 3))):
+        name = random.choice(list(drawn.arguments))
+        drawn.arguments[name] = _spoiled(random, drawn, name)
+    _read_shape(drawn)
+    for name in drawn.outputs:
+        argument = drawn.arguments[name]
+        argument.before = b"" if argument.buffer is None else argument.buffer.tobytes()
+    return drawn
+
+
+def _enlarge(drawn: Drawn) -> None:
+    """Give every tensor a batch that no machine has memory for."""
+    batch = 2**45
+    if any(isinstance(a.meaning, View) and math.prod(a.meaning.shape) > 1 << 20 for a in drawn.arguments.values()):
+        return
+    for name, argument in drawn.arguments.items():
+        if isinstance(argument.meaning, View):
+            shape = (batch, *argument.meaning.shape[1:])
+            value = aclnn_bw.aclCreateTensor(shape, NUMBERS[argument.meaning.dtype], format=format_of(len(shape)))
+            view = View(
+                argument.meaning.dtype, shape, _row_major(shape), 0, math.prod(shape), format_of(len(shape)), None
+            )
+            drawn.arguments[name] = Argument(value, view)
+        elif name in ("inputSize", "input_size") and drawn.operator == "upsample":
+            sizes = (batch, *argument.meaning[1:])
+            drawn.arguments[name] = Argument(sizes, Ints(sizes))
+    drawn.outputs = tuple(name for name in drawn.outputs if drawn.arguments[name].buffer is not None)
+
+
+def _spoiled(random: Random, drawn: Drawn, name: str) -> Argument:
+    old = drawn.arguments[name]
+    one_call = drawn.face == "one-call"
+    if isinstance(old.meaning, Bad):
+        return old
+    if name in _BOOLS:
+        return spoil_bool(random)
+    if name in ("divisorOverride", "divisor_override", "cubeMathType"):
+        return spoil_int(random, null=one_call)
+    if name == "scales":
+        return spoil_float(random, null=one_call)
+    if name == "mask_layout":
+        return layout(random, spoil=True)
+    if isinstance(old.meaning, View) and not isinstance(old.value, tuple):
+        return spoil_tensor(random, drawn, name)
+    if name == "self" and isinstance(old.value, tuple):
+        argument = spoil_ints(random, old.value, False)
+        return argument if isinstance(argument.value, tuple | list) or argument.value is None else Argument(None, None)
+    if name == "out":
+        return Argument(*random.choice(NO_TENSORS)) if random.random() < 0.5 else old
+    if name in _TENSORS:
+        return old
+    # What stands for "not given" in a one-call function is a null pointer in the C call.
+    return spoil_ints(random, old.meaning, one_call and (drawn.operator, name) != ("upsample", "input_size"))
+
+
+def _read_shape(drawn: Drawn) -> None:
+    """In a one-call function: what a shape in the place of a tensor means, and what must be allocated."""
+    if drawn.face != "one-call" or drawn.operator == "max forward":
+        return
+    arguments = drawn.arguments
+    grad = arguments["grad_output"].meaning
+    like = grad if isinstance(grad, View) else None
+    dtype = like.dtype if like else "float32"
+    shape = arguments["self"].value if "self" in arguments else None
+    if isinstance(shape, tuple | list):
+        sizes = rules.read_ints(shape)
+        meaning: Any = sizes
+        if not isinstance(sizes, Bad):
+            rank = len(sizes)
+            if any(size < 0 for size in sizes[: rules.MOST_RANK]):
+                meaning = Bad(INVALID, "negative size")
+            elif rank <= rules.MOST_RANK and math.prod(sizes) * SIZES[dtype] not in rules.INT64:
+                meaning = Bad(MemoryError, "too large")
+            else:
+                format = like.format if like and like.rank == rank else format_of(rank)
+                meaning = View(dtype, tuple(sizes), _row_major(tuple(sizes)), 0, math.prod(sizes), format, None)
+        arguments["self"] = Argument(shape, meaning)
+    if arguments["out"].value is None and like:
+        size = _fresh(drawn)
+        if size is not None and size * SIZES[dtype] not in rules.INT64:
+            arguments["out"] = Argument(None, Bad(MemoryError, "too large"))
+
+
+def _fresh(drawn: Drawn) -> int | None:
+    """How many elements a one-call function's own result would have, as far as that can be told."""
+    meaning = {name: argument.meaning for name, argument in drawn.arguments.items()}
+    if "self" in meaning:
+        view = meaning["self"]
+        return math.prod(view.shape) if isinstance(view, View) and view.rank <= rules.MOST_RANK else None
+    sizes = meaning["input_size"]
+    if not isinstance(sizes, Ints):
+        return None
+    if drawn.operator == "upsample":
+        return math.prod(size if size > 0 else 1 for size in sizes) if len(sizes) == 3 else 1
+    grad, kernel = meaning["grad_output"], meaning["kernel_size"]
+    if not isinstance(kernel, Ints):
+        return None
+    channels = 1
+    if grad.rank in (2, 3) and len(kernel) in (1, 2) and min(kernel) >= 1 and kernel[0] * kernel[-1] in rules.INT64:
+        channels = max(grad.shape[-2] // (kernel[0] * kernel[-1]), 1)
+    planes = (grad.shape[0] if grad.rank == 3 else 1) * channels
+    pair = (sizes[0], sizes[-1]) if len(sizes) in (1, 2) else (1, 1)
+    return planes * math.prod(size if size > 0 else 1 for size in pair)

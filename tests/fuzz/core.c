@@ -1,0 +1,216 @@
+/* A coverage-guided target (libFuzzer) for the core: what phase 1 takes and refuses, and the kernels behind it.
+ *
+ * The input is read as a program of small choices: an operator, a product, and its arguments, with the numbers that break
+ * things among those that can be chosen. Tensors get memory of exactly their storage, so that AddressSanitizer sees every
+ * byte beside it. Built and run by tests/fuzz/core; the structs mirror aclnn_bw/_core/types.pxd.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TENSORS = 4, ARRAYS = 5, MAX_RANK = 8, MAX_INTS = 8, MOST_BYTES = 1 << 16, MOST_WORK = 1 << 18 };
+
+typedef struct {
+    int64_t dims[MAX_RANK], strides[MAX_RANK];
+    int64_t offset, storage;
+    char *data;
+    int32_t rank, dtype, format, flags;
+} Tensor;
+typedef struct {
+    int64_t values[MAX_INTS], size;
+    int scalar;
+} IntArray;
+typedef struct {
+    const void *kernels;
+    int32_t product, mask_layout, face, threads, cores;
+    void *room;
+    int64_t room_size;
+} Context;
+typedef struct { /* what stands first in an executor */
+    int32_t op, face, tensors, threads, repeatable, spent;
+    uint64_t claim;
+    int64_t units, bytes, ranges, scratch, workspace_size;
+} Executor;
+
+int aclnn_bw_best_isa(void);
+void aclnn_bw_load_kernels(int isa, void *table);
+const char *aclnn_bw_recent_message(void);
+
+int aclnn_bw_execute(Executor *executor, int op, char *workspace, int64_t size);
+void aclnn_bw_delete_executor(Executor *);
+
+typedef const Tensor *T;
+typedef const IntArray *A;
+int aclnn_bw_max_pool2d_with_mask_backward(const Context *, T, T, T, A, A, A, A, int, T, Executor **);
+int aclnn_bw_max_pool2d_with_mask(const Context *, T, A, A, A, A, int, T, T, Executor **);
+int aclnn_bw_upsample_nearest_exact1d_backward(const Context *, T, A, A, double, T, Executor **);
+int aclnn_bw_avg_pool2d_backward(const Context *, T, T, A, A, A, int, int, const int64_t *, int64_t, T, Executor **);
+int aclnn_bw_im2col_backward(const Context *, T, A, A, A, A, A, T, Executor **);
+int aclnn_bw_replication_pad2d_backward(const Context *, T, T, A, T, Executor **);
+
+typedef struct {
+    const uint8_t *at, *end;
+} Input;
+
+static int64_t item_size(int dtype)
+{
+    switch (dtype) {
+    case 2: case 4: case 12: return 1;
+    case 1: case 6: case 7: case 27: return 2;
+    case 0: case 3: case 8: return 4;
+    case 9: case 10: case 11: case 16: return 8;
+    case 17: return 16;
+    default: return 0;
+    }
+}
+
+static int byte(Input *in) { return in->at < in->end ? *in->at++ : 0; }
+
+/* Mostly a small number; now and then one of those that overflow. */
+static int64_t number(Input *in)
+{
+    static const int64_t hostile[] = {-1, INT64_MAX, INT64_MIN, INT64_MAX - 1, INT64_C(1) << 62, INT64_C(1) << 31,
+                                      INT64_C(1) << 32, -(INT64_C(1) << 31), INT32_MAX, 65535, 65536, INT64_C(1) << 48,
+                                      255, 256, INT64_C(1) << 40, -2};
+    int choice = byte(in);
+    return choice < 240 ? choice : hostile[choice - 240];
+}
+
+static void read_array(Input *in, IntArray *array)
+{
+    array->size = byte(in) % 10;
+    array->scalar = array->size == 1 && byte(in) % 2;
+    for (int i = 0; i < (array->size < MAX_INTS ? (int)array->size : MAX_INTS); i++)
+        array->values[i] = number(in);
+}
+
+/* The elements that the view reaches, if that is a small number; else -1. */
+static int64_t reach(const Tensor *t, int64_t *low)
+{
+    __int128 begin = 0, end = 0, size = 1;
+    for (int i = 0; i < t->rank; i++) {
+        __int128 step = ((__int128)t->dims[i] - 1) * t->strides[i];
+        size *= t->dims[i] > 0 ? 1 : 0;
+        if (step < 0)
+            begin += step;
+        else
+            end += step;
+    }
+    if (size == 0)
+        return 0;
+    *low = begin < -MOST_BYTES ? -MOST_BYTES : (int64_t)begin;
+    return end - begin >= MOST_BYTES ? -1 : (int64_t)(end - begin) + 1;
+}
+
+static void read_tensor(Input *in, Tensor *t, const Tensor *like)
+{
+    static const int dtypes[] = {0, 0, 1, 27, 11, 16, 17, 2, 3, 12, -1, 9};
+    static const int formats[] = {2, 0, 47, 1, 3, 4, 12, 16, 27, 29, 30, 32, 33, 35, -1};
+    int how = byte(in);
+    int64_t low = 0, used, step = 1;
+    t->dtype = how & 1 && like ? like->dtype : dtypes[byte(in) % (int)(sizeof dtypes / sizeof *dtypes)];
+    t->rank = how & 2 ? 4 : how & 4 ? 3 : byte(in) % (MAX_RANK + 2); /* MAX_RANK + 1: only the rank is looked at */
+    t->format = how & 8 ? (t->rank == 4 ? 0 : t->rank == 3 ? 47 : 2)
+                        : formats[byte(in) % (int)(sizeof formats / sizeof *formats)];
+    t->flags = how & 16 ? 1 : byte(in) & 15;
+    for (int i = 0; i < t->rank && i < MAX_RANK; i++)
+        if ((t->dims[i] = number(in)) < 0)
+            t->dims[i] = -(t->dims[i] + 1); /* no face lets a negative one through */
+    for (int i = (t->rank < MAX_RANK ? t->rank : MAX_RANK) - 1; i >= 0; i--) {
+        t->strides[i] = how & 32 ? step : number(in) - 16;
+        if (__builtin_mul_overflow(step, t->dims[i] > 1 ? t->dims[i] : 1, &step))
+            step = 0;
+    }
+    if (t->rank > MAX_RANK)
+        return;
+    used = reach(t, &low);
+    t->offset = -low;
+    t->storage = used;
+    if (used < 0 || how & 64) {
+        t->storage = number(in);
+        t->storage = t->storage < 0 ? 0 : t->storage;
+        t->offset = number(in);
+    } else if (used * item_size(t->dtype) <= MOST_BYTES) {
+        t->data = malloc((size_t)(used * item_size(t->dtype)));
+        for (int64_t i = 0, n = used * item_size(t->dtype); i < n; i++)
+            t->data[i] = (char)(in->end - in->at > 1 && i % 3 ? in->at[i % (in->end - in->at)] : i);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void *table[64];
+    Input in = {data, data + size};
+    Tensor t[TENSORS];
+    IntArray a[ARRAYS];
+    T tp[TENSORS];
+    A ap[ARRAYS];
+    int64_t n[4];
+    Executor *executor = NULL;
+    double x;
+    int status = 0;
+    int op = byte(&in) % 6, how = byte(&in);
+    Context context = {table, how & 3, how >> 2 & 1, how >> 3 & 1, 1 + (how >> 4 & 3), 2, NULL, 0};
+    if (!table[0])
+        aclnn_bw_load_kernels(aclnn_bw_best_isa(), table);
+    memset(t, 0, sizeof t);
+    memset(a, 0, sizeof a);
+    for (int i = 0; i < ARRAYS; i++) {
+        ap[i] = byte(&in) % 16 ? &a[i] : NULL;
+        read_array(&in, &a[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        n[i] = number(&in);
+    switch (byte(&in) % 4) {
+    case 0: x = 0; break;
+    case 1: x = (double)number(&in) / 16; break;
+    case 2: x = 1.0 / (double)(number(&in) + 1); break;
+    default: {
+        uint64_t bits = 0;
+        for (int i = 0; i < 8; i++)
+            bits = bits << 8 | (uint64_t)byte(&in);
+        memcpy(&x, &bits, sizeof x);
+    }
+    }
+    for (int i = 0; i < TENSORS; i++) {
+        tp[i] = byte(&in) % 16 ? &t[i] : NULL;
+        read_tensor(&in, &t[i], i ? &t[0] : NULL);
+    }
+    switch (op) {
+    case 0:
+        status = aclnn_bw_max_pool2d_with_mask_backward(&context, tp[0], tp[1], tp[2], ap[0], ap[1], ap[2], ap[3],
+                                                        n[0] & 1, tp[3], &executor);
+        break;
+    case 1:
+        status = aclnn_bw_max_pool2d_with_mask(&context, tp[0], ap[0], ap[1], ap[2], ap[3], n[0] & 1, tp[1], tp[2],
+                                               &executor);
+        break;
+    case 2:
+        status = aclnn_bw_upsample_nearest_exact1d_backward(&context, tp[0], ap[0], ap[1], x, tp[1], &executor);
+        break;
+    case 3:
+        status = aclnn_bw_avg_pool2d_backward(&context, tp[0], tp[1], ap[0], ap[1], ap[2], n[0] & 1, n[1] & 1, &n[2],
+                                              n[3], tp[2], &executor);
+        break;
+    case 4:
+        status = aclnn_bw_im2col_backward(&context, tp[0], ap[0], ap[1], ap[2], ap[3], ap[4], tp[1], &executor);
+        break;
+    default:
+        status = aclnn_bw_replication_pad2d_backward(&context, tp[0], tp[1], ap[0], tp[2], &executor);
+    }
+    if ((status == 0) != (executor != NULL) || (status != 0 && !*aclnn_bw_recent_message()))
+        abort(); /* a refusal says why and makes no executor */
+    if (executor) {
+        int64_t need = executor->workspace_size;
+        if (executor->bytes <= MOST_WORK && need <= 1 << 24) {
+            char *workspace = need ? malloc((size_t)need) : NULL;
+            aclnn_bw_execute(executor, op, workspace, need);
+            free(workspace);
+        }
+        aclnn_bw_delete_executor(executor);
+    }
+    for (int i = 0; i < TENSORS; i++)
+        free(t[i].data);
+    return 0;
+}

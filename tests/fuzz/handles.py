@@ -1,0 +1,212 @@
+"""Random calls of what stands around the operators: aclCreateTensor, re-pointing an executor, the mask helpers."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
+import reference
+
+import aclnn_bw
+from fuzz import calls, rules
+from fuzz.rules import INVALID, SIZES, Bad, Ints, Refusal
+
+INNER, INNER_NULLPTR = 561000, 561103
+_NAME_OF = {number: name for name, number in calls.NUMBERS.items()}
+
+
+def create(random: Random) -> tuple[Any, list[Refusal]]:
+    """aclCreateTensor with something wrong, most likely; the call, and what it must object to."""
+    dims = tuple(random.randint(0, 4) for _ in range(random.randint(0, 5)))
+    strides: Any = tuple(random.randint(-4, 4) for _ in dims) if random.random() < 0.5 else None
+    storage: Any = (random.randint(0, 200),) if random.random() < 0.5 else None
+    number, format, offset = (
+        random.choice((*calls.NUMBERS.values(),)),
+        random.choice(calls.FORMATS),
+        random.randint(-3, 3),
+    )
+    arguments: dict[str, Any] = {
+        "viewDims": dims, "dataType": number, "strides": strides, "offset": offset, "format": format,
+        "storageDims": storage, "tensorData": None,
+    }  # fmt: skip
+    meanings: dict[str, Any] = dict(arguments)
+    for name in ("viewDims", "strides", "storageDims"):
+        meanings[name] = None if arguments[name] is None else Ints(arguments[name])
+        if random.random() < 0.2:
+            spoiled = calls.spoil_ints(random, arguments[name] or (1,), False, null=name != "viewDims")
+            arguments[name], meanings[name] = spoiled.value, spoiled.meaning
+    for name in ("dataType", "offset", "format"):
+        if random.random() < 0.1:
+            spoiled = calls.spoil_int(random, null=False)
+            arguments[name], meanings[name] = spoiled.value, spoiled.meaning
+    size = random.choice((0, 1, 7, 64, 3200, 12800))
+    data: Any = random.choice(
+        (None, bytearray(size), bytes(size), np.zeros(size, np.uint8), np.zeros(2 * size, np.uint8)[::2])
+    )
+    if random.random() < 0.1:
+        data = random.choice((0, "data", [1], object(), np.array([None])))
+    arguments["tensorData"] = data
+    return lambda: aclnn_bw.aclCreateTensor(**arguments), _judge_create(meanings, data)
+
+
+def _judge_create(a: dict[str, Any], data: Any) -> list[Refusal]:
+    for name in ("viewDims", "dataType", "strides", "offset", "format", "storageDims"):
+        if isinstance(a[name], Bad):
+            return [Refusal(a[name].rule, a[name].error, name)]
+    found = []
+    if a["dataType"] not in _NAME_OF:
+        found.append(Refusal("unknown dtype", INVALID, "dataType"))
+    if a["format"] not in calls.FORMATS:
+        found.append(Refusal("unknown format", INVALID, "format"))
+    if found:
+        return found
+    dims, strides, storage, size = a["viewDims"], a["strides"], a["storageDims"], SIZES[_NAME_OF[a["dataType"]]]
+    if len(dims) > rules.MOST_RANK:
+        return [Refusal("rank", INVALID, "viewDims")]
+    if strides is not None and len(strides) != len(dims):
+        found.append(Refusal("length", INVALID, "strides"))
+    if any(dim < 0 for dim in dims) or math.prod(dims) not in rules.INT64:
+        found.append(Refusal("viewDims", INVALID, "viewDims"))
+    if not found and storage is not None and any(dim < 0 for dim in storage):
+        found.append(Refusal("storageDims", INVALID, "storageDims"))
+    elements = math.prod(dims if storage is None else storage)
+    if not found and elements * size not in rules.INT64:
+        found.append(Refusal("storageDims", INVALID, "storageDims"))
+    if found or data is None:
+        return found
+    if not isinstance(data, bytes | bytearray | np.ndarray) or (isinstance(data, np.ndarray) and data.dtype.hasobject):
+        return [Refusal("no buffer", TypeError, "tensorData")]
+    if isinstance(data, np.ndarray) and not data.flags.c_contiguous:
+        return [Refusal("gaps", INVALID, "tensorData")]
+    if memoryview(data).nbytes < elements * size:
+        return [Refusal("too small", INVALID, "tensorData")]
+    return []
+
+
+def address(random: Random) -> tuple[Any, list[Refusal], Any]:
+    """Re-point a tensor of a repeatable executor; the call, what it must object to, and a check of the run after it."""
+    grad = np.array([random.randint(-4, 4) for _ in range(4)], np.float32).reshape(1, 2, 2)
+    x, out = np.zeros((1, 4, 4), np.float32), np.full((1, 4, 4), 7, np.float32)
+    with aclnn_bw.soc("Host"):
+        size, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+            grad, x, [2, 2], None, [0, 0], False, True, 1, 0, out
+        )
+    repeatable = random.random() < 0.9
+    if repeatable:
+        aclnn_bw.aclSetAclOpExecutorRepeatable(executor)
+    name = random.choice(("aclSetInputTensorAddr", "aclSetOutputTensorAddr", "aclSetTensorAddr"))
+    tensors = {"aclSetInputTensorAddr": (0, 1), "aclSetOutputTensorAddr": (2,), "aclSetTensorAddr": (0, 1, 2)}[name]
+    index: Any = random.choice((0, 0, 0, 1, 2, 3, -1, 2**40, 2**63, None, 1.5))
+    position = tensors[index] if type(index) is int and 0 <= index < len(tensors) else None
+    old = (grad, x, out)[position] if position is not None else grad
+    new = (np.arange(old.size, dtype=np.float32) % 5 - 2).reshape(old.shape)
+    objections: list[Refusal] = []
+    data, woe = _data(random, new, old, position)
+    given = random.choice((None, None, old, new, "tensor"))
+    target: Any = random.choice((executor,) * 8 + (None, "executor"))
+    if index is None or isinstance(index, float):
+        objections = [Refusal("no int", TypeError, "index")]
+    elif index >= 2**63:
+        objections = [Refusal("beyond 64 bits", OverflowError, "index")]
+    elif target is None:
+        objections = [Refusal("null", INNER_NULLPTR, "executor")]
+    elif target is not executor or not repeatable:
+        objections = [Refusal("no repeatable executor", INNER, "executor")]
+    elif position is None:
+        objections = [Refusal("no such tensor", INVALID, "index")]
+    elif given is not None and given is not old:
+        objections = [Refusal("another tensor", INVALID, "tensor")]
+    elif woe is not None:
+        objections = [woe]
+    before = out.copy()
+
+    def after() -> bool:
+        """Run: into the new output from the new input, or as before if nothing has changed."""
+        moved = not objections
+        result = data if moved and position == 2 else out
+        source = grad
+        if moved and position == 0:
+            source = (
+                np.frombuffer(data, np.float32)[: new.size].reshape(new.shape)
+                if not isinstance(data, np.ndarray)
+                else data
+            )
+        aclnn_bw.aclnnAvgPool2dBackward(bytearray(size) if size else None, size, executor)
+        wanted = reference.avg_pool2d_backward_quick(source, (1, 4, 4), 2, None, 0, False, True, 1)
+        shown = (
+            np.frombuffer(result, np.float32)[:16].reshape(1, 4, 4) if not isinstance(result, np.ndarray) else result
+        )
+        kept = result is out or bool(np.array_equal(out, before))
+        return kept and bool(np.array_equal(shown.reshape(1, 4, 4), wanted))
+
+    return lambda: getattr(aclnn_bw, name)(target, index, given, data), objections, after
+
+
+def _data(random: Random, new: Any, old: Any, position: int | None) -> tuple[Any, Refusal | None]:
+    """Memory to point at, and what is wrong with it."""
+    woe = random.choice(
+        ("array", "array", "buffer", "null", "type", "small", "read-only", "dtype", "shape", "misaligned", "same")
+    )
+    argument = ("gradOutput", "self", "gradInput")[position or 0]
+    if woe == "buffer":
+        return bytearray(new.tobytes()), None
+    if woe == "null":
+        return None, Refusal("null", INNER_NULLPTR, "data")
+    if woe == "type":
+        return random.choice((1, "data", [1.0], object())), Refusal("no memory", TypeError, "data")
+    if woe == "small":
+        return bytearray(new.nbytes - 1), Refusal("too small", INVALID, "data")
+    if woe == "read-only":
+        return new.tobytes(), Refusal("read-only", INVALID, argument) if position == 2 else None
+    if woe == "dtype":
+        return new.astype(np.float64), Refusal("dtype", INVALID, "data")
+    if woe == "shape":
+        return new[:, 1:], Refusal("too small", INVALID, "data")
+    if woe == "misaligned":
+        raw = np.zeros(new.nbytes + 1, np.uint8)[1:]
+        return raw, Refusal("misaligned", INVALID, argument)
+    return (old, None) if woe == "same" else (new, None)
+
+
+def masks(random: Random) -> tuple[Any, list[Refusal], Any]:
+    """A mask helper with a hostile geometry; the call, what it must object to, and a check of its result."""
+    drawing = calls.Drawing(random, "max forward", "one-call")
+    size, kernel, stride, pad, ceil, _ = drawing.pool()
+    shape = (*drawing.leading(), *size)
+    geometry: list[calls.Argument] = [
+        calls.Argument(shape, Ints(shape)), drawing.ints(kernel), drawing.ints(stride), drawing.ints(pad),
+        drawing.ints((1, 1)), calls.Argument(ceil, ceil),
+    ]  # fmt: skip
+    names = ("input_shape", "kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    if random.random() < 0.5:
+        at = random.randrange(6)
+        geometry[at] = calls.spoil_bool(random) if at == 5 else calls.spoil_ints(random, geometry[at].meaning, at > 0)
+        if at == 0 and not isinstance(geometry[0].value, tuple | list | None):
+            geometry[0].meaning = Bad(TypeError, "no shape")
+    arguments = {name: argument.meaning for name, argument in zip(names, geometry, strict=True)}
+    objections = _judge_geometry(arguments)
+    values = [argument.value for argument in geometry]
+
+    def right(result: Any) -> bool:
+        a = arguments
+        pair = [(v[0], v[-1]) if v else None for v in (a["kernel_size"], a["stride"], a["padding"])]
+        return bool(result == reference.mask_shape(tuple(a["input_shape"]), *pair, a["ceil_mode"]))
+
+    return lambda: aclnn_bw.mask_shape(*values), objections, right
+
+
+def _judge_geometry(a: dict[str, Any]) -> list[Refusal]:
+    """The forward's rules, for a shape alone."""
+    shape = a["input_shape"]
+    view: Any = shape
+    if isinstance(shape, Ints):
+        if any(size < 0 for size in shape[: rules.MOST_RANK]):
+            view = Bad(INVALID, "negative size")
+        else:
+            strides = tuple(0 for _ in shape)
+            view = rules.View("float32", tuple(shape), strides, 0, 1, calls.format_of(len(shape)), 0)
+    meanings = {"self": view, **{name: value for name, value in a.items() if name != "input_shape"}}
+    found = rules.Call("max forward", "one-call", "Host", "bitmask", meanings).judge()
+    return [Refusal(o.rule, o.error, "input_shape" if o.argument == "self" else o.argument) for o in found]

@@ -1,0 +1,37 @@
+"""What the plan behind an executor chose, for guard_pages.py; compiled there, from the package's own declarations."""
+from libc.stdint cimport uintptr_t
+
+from aclnn_bw._core cimport avg_pool2d as avg
+from aclnn_bw._core cimport im2col as im2col
+from aclnn_bw._core cimport max_pool2d as maxpool
+from aclnn_bw._core cimport replication_pad2d as pad
+from aclnn_bw._core cimport types as t
+from aclnn_bw._core cimport upsample_nearest_exact1d as up
+
+
+def algorithm(uintptr_t pointer):
+    """Its name, and what else sends the kernel another way."""
+    cdef t.Executor* executor = <t.Executor*>pointer
+    cdef avg.AvgPool2dPlan* a = <avg.AvgPool2dPlan*>executor.plan
+    cdef maxpool.MaxPool2dPlan* m = <maxpool.MaxPool2dPlan*>executor.plan
+    cdef im2col.Im2colPlan* i = <im2col.Im2colPlan*>executor.plan
+    cdef up.UpsampleNearestExact1dPlan* u = <up.UpsampleNearestExact1dPlan*>executor.plan
+    cdef pad.ReplicationPad2dPlan* p = <pad.ReplicationPad2dPlan*>executor.plan
+    threads = " threads" if executor.ranges > 1 else ""
+    if executor.op == t.AVG_POOL2D_BACKWARD:
+        name = {avg.FILL: "FILL", avg.DOUBLE: "DOUBLE", avg.WALK: "WALK", avg.SPREAD: "SPREAD", avg.BANDED: "BANDED",
+                avg.STREAMED: "STREAMED"}[a.algorithm]
+        return name + " group" * (a.group > 1) + " divisors" * (not a.constant_divisor) + threads
+    if executor.op in (t.MAX_POOL2D_WITH_MASK_BACKWARD, t.MAX_POOL2D_WITH_MASK):
+        name = {maxpool.GATHER: "GATHER", maxpool.SCATTER: "SCATTER", maxpool.PLANES: "PLANES",
+                maxpool.PHASES: "PHASES", maxpool.SCAN: "SCAN"}[m.algorithm]
+        name += f" {m.known}" * (m.algorithm == maxpool.GATHER) + " flat" * m.flat
+        return name + " coded" * m.coded + " argmax" * m.argmax + threads
+    if executor.op == t.IM2COL_BACKWARD:
+        name = {im2col.SCATTER: "SCATTER", im2col.GATHER: "GATHER", im2col.INTERLEAVE: "INTERLEAVE"}[i.algorithm]
+        return name + " packs" * i.packs + " turns" * i.turns + " streams" * i.streams + threads
+    if executor.op == t.UPSAMPLE_NEAREST_EXACT1D_BACKWARD:
+        name = {up.PERIODIC: "PERIODIC", up.WHOLE: "WHOLE", up.FILLED: "FILLED"}[u.tables]
+        return name + {up.ROWS: "", up.PACKED: " packed", up.PIXELS: " pixels"}[u.layout] + threads
+    name = {pad.PLANES: "PLANES", pad.PACKED: "PACKED", pad.PIXELS: "PIXELS"}[p.layout]
+    return name + " streamed" * p.streamed + threads
