@@ -876,7 +876,7 @@ def test_memory_does_not_grow(work):
         work()
     gc.collect()
     blocks, used = sys.getallocatedblocks(), used_bytes()
-    for _ in range(2_000 if work is streams else 10_000):
+    for _ in range(2_000 if work is streams else 100_000):
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 500
@@ -1382,7 +1382,7 @@ def test_memory_of_each_operator_does_not_grow(operator):
         work()
     gc.collect()
     blocks, used = sys.getallocatedblocks(), used_bytes()
-    for _ in range(2_000):
+    for _ in range(100_000):
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 300
@@ -1568,7 +1568,7 @@ def test_a_bad_index_keeps_nothing(argmax):
         work()
     gc.collect()
     blocks, used = sys.getallocatedblocks(), used_bytes()
-    for _ in range(2_000):
+    for _ in range(100_000):
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 300
