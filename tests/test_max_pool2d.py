@@ -92,6 +92,11 @@ KINDS = [
     MaxPool((2, 6, 1, 5), 3, 1, 1),  # rows laid end to end: fewer elements than a vector has lanes, and shortest rows
     MaxPool((2, 6, 7, 2), (1, 3), 1, (0, 1)),
     MaxPool((2, 6, 6, 3), (2, 3), 1, (1, 1)),
+    MaxPool((2, 19, 24, 27), 5, 1, 2),  # kernels whose maxima are found for 16 channels at a time: blocks of rows
+    MaxPool((1, 35, 21, 22), 4, 2, 1, True),
+    MaxPool((1, 5, 30, 34), 16, 3, 8),  # the largest
+    MaxPool((1, 7, 4, 530), 4, 1, 2),  # rows beyond a block
+    MaxPool((1, 4, 2, 9), (2, 4), 1, (1, 2)),
 ]
 every_kind = pytest.mark.parametrize("pool", KINDS, ids=str)
 
@@ -109,6 +114,9 @@ LARGE = [
     MaxPool((1, 1, 4, 20000), 3, 2, 1),
     MaxPool((1, 2, 60, 70), (20, 17), 1, (10, 8)),
     MaxPool((1, 1, 400, 500), 1),
+    MaxPool((1, 21, 120, 121), 5, 1, 2),  # several bands
+    MaxPool((1, 5, 5, 9000), (3, 5), (1, 4), (1, 2)),  # sums of fewer than 16 channels at a time
+    MaxPool((1, 2, 3, 33000), (2, 5), (1, 4), (0, 2)),  # rows of more than 2**15 positions
 ]
 every_large = pytest.mark.parametrize("pool", LARGE, ids=str)
 
@@ -231,6 +239,25 @@ def test_any_number_of_bits(pool, density, mode, rng):
         assert not bits(result).any()
 
 
+@every_mode
+@pytest.mark.parametrize("change", ["none", "several", "moved"])
+@pytest.mark.parametrize("pool", [*(pool for pool in KINDS if pool.hits_shape[2] > 4), *LARGE[-3:-1]], ids=str)
+def test_one_bit_in_all_windows_but_a_few(pool, change, mode, rng):
+    """A few windows, in some of the channels, have no bit, more, or one anywhere, in the padding too."""
+    product, dtype = mode
+    grad, hits = pool.gradients(rng, dtype), pool.hits(pool.indices(rng))
+    odd = (rng.random(pool.output_shape) < 2 / (pool.output_shape[-1] * pool.output_shape[-2]))[:, :, None]
+    if change != "several":
+        hits = hits & ~odd
+    if change == "several":
+        hits = hits | (odd & (rng.random(pool.hits_shape) < 0.3))
+    if change == "moved":
+        chosen = rng.integers(hits.shape[2], size=odd.shape)
+        hits = hits | (odd & (chosen == np.arange(hits.shape[2])[:, None, None]))
+    result = two_phase(pool, grad, with_garbage(reference.bitmask(hits), pool, rng), product)
+    assert_is_max_pool2d_backward(result, grad, hits, pool, product)
+
+
 def test_the_other_marks_of_a_window_do_not_matter(rng):
     """Windows with one mark, beside windows with any number: where only the former reach, the bytes stay the same."""
     pool = MaxPool((1, 17, 12, 40), 2)
@@ -251,7 +278,8 @@ def test_every_kernel_stride_and_padding(kernel, dtype, rng):
         check_all_entry_points(MaxPool(shape, kernel, stride, padding, ceil_mode), ("Host", dtype), rng, index % 8)
 
 
-WINDOWS = [(3, 2, 1), (3, 2, 0), (2, 2, 0), (2, 2, 1), (3, 1, 1), (2, 1, 0), (3, 3, 0), (5, 2, 2), (1, 1, 0), (2, 3, 1)]
+WINDOWS = [(3, 2, 1), (3, 2, 0), (2, 2, 0), (2, 2, 1), (3, 1, 1), (2, 1, 0), (3, 3, 0), (5, 2, 2), (1, 1, 0), (2, 3, 1),
+           (5, 1, 2)]
 
 
 def every_width(kernel, stride, padding):

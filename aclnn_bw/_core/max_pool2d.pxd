@@ -11,6 +11,7 @@ from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
 
 cdef enum:
     LANES = 16      # channels in a mask word; also the words to which a row of the mask is rounded up
+    BLOCK = 256     # windows whose places SCATTER finds at a time
 
 cdef enum:
     SMALL_PLANE = 64    # bits of an integer
@@ -55,6 +56,8 @@ cdef struct MaxPool2dPlan:
     int64_t team            # GATHER: channels that are summed at a time
     int32_t known           # GATHER: the number of a geometry of columns that has code of its own
     bint flat               # GATHER: rows are laid end to end for the kernel
+    int64_t block           # SCATTER: rows of windows that are read at a time
+    bint placed             # SCATTER: the places of maxima are found for all channels of a group at a time
     int64_t sweep           # channels whose rows (SCATTER: whose sums) are in the scratch at a time
     # Byte offsets in a range's scratch.
     int64_t at_terms
@@ -64,6 +67,7 @@ cdef struct MaxPool2dPlan:
     int64_t at_phase
     int64_t at_columns
     int64_t at_edges
+    int64_t at_places
     int64_t row_pitch       # elements between rows, in the forward phases of rows, in the scratch
     int64_t sum_pitch       # elements between the sums of two channels, in the forward of a row of maxima
     int64_t chunk           # GATHER: rows of gradInput that are made at a time

@@ -42,6 +42,9 @@ cdef enum:
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
+    MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
+    LEAST_PLACED = 8                # windows of a plane
+    PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
     TERM_BYTES = 32                 # of the kernels' struct for a kernel position
 
 
@@ -277,9 +280,15 @@ cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, in
     plan.algorithm = SCATTER
     plan.sweep = most(1, least(plan.lanes, quotient(SCRATCH_BYTES // 2, w.size * real)))
     band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads)
-    plan.row_pitch = w.out
-    plan.sum_pitch = band * w.size
+    # Places are counted in 16 bits.
+    plan.placed = (not plan.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
+                   and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
+    plan.block = most(1, quotient(BLOCK, w.out)) if plan.placed else 1
+    plan.row_pitch = plan.block * w.out
+    plan.sum_pitch = band * w.size + 1      # one more for what lies outside
     size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)
+    if plan.placed:
+        size = place(&plan.at_places, size, PLACE_WORDS * BLOCK * 2)
     size = place(&plan.at_sums, size, plan.sweep * plan.sum_pitch * real)
     if plan.argmax:
         size = place(&plan.at_columns, size, 2 * w.out * 4)

@@ -530,6 +530,165 @@ ACLNN_BW_LABELS(f64, int64_t)
 ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_f32, float)
 ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_f64, double)
 
+/* Windows of which a channel has one maximum each, all channels of a group at a time, in blocks of ACLNN_BW_BLOCK. */
+enum { ACLNN_BW_BLOCK = 256 };
+
+#if defined(__AVX2__)
+#define ACLNN_BW_CODE_BYTES 32
+#else
+#define ACLNN_BW_CODE_BYTES 16
+#endif
+typedef uint16_t aclnn_bw_code __attribute__((vector_size(ACLNN_BW_CODE_BYTES)));
+enum { ACLNN_BW_CODE_LANES = ACLNN_BW_CODE_BYTES / 2 };
+
+/* nibbles[r] gets in its nibble j the number whose bit b is bit 4*j + r of planes[b]. */
+ACLNN_BW_INLINE void aclnn_bw_nibbles(uint16_t *nibbles, const aclnn_bw_code *planes)
+{
+    aclnn_bw_code even[2], odd[2], word;
+    for (int b = 0; b < 2; b++) {
+        aclnn_bw_code low = planes[2 * b], high = planes[2 * b + 1];
+        even[b] = (low & 0x5555) | ((high & 0x5555) << 1);
+        odd[b] = ((low >> 1) & 0x5555) | (high & 0xaaaa);
+    }
+    word = (even[0] & 0x3333) | ((even[1] & 0x3333) << 2);
+    memcpy(nibbles, &word, sizeof word);
+    word = (odd[0] & 0x3333) | ((odd[1] & 0x3333) << 2);
+    memcpy(nibbles + ACLNN_BW_BLOCK, &word, sizeof word);
+    word = ((even[0] >> 2) & 0x3333) | (even[1] & 0xcccc);
+    memcpy(nibbles + 2 * ACLNN_BW_BLOCK, &word, sizeof word);
+    word = ((odd[0] >> 2) & 0x3333) | (odd[1] & 0xcccc);
+    memcpy(nibbles + 3 * ACLNN_BW_BLOCK, &word, sizeof word);
+}
+
+/* Words, and a hint for those of later windows: there are more rows of the mask than the hardware fetches ahead. */
+ACLNN_BW_INLINE void aclnn_bw_load_code(aclnn_bw_code *code, const char *words)
+{
+    __builtin_prefetch(words + 256);
+    memcpy(code, words, sizeof *code);
+}
+
+/* Where n <= ACLNN_BW_BLOCK windows have their maxima, in a kernel of at most 16 x 16 positions whose words lie `pitch`
+ * apart: bits 4*j .. 4*j + 3 of nibbles[r*ACLNN_BW_BLOCK + i] are the kernel row for window i and channel 4*j + r, and
+ * those of nibbles[(4 + r)*ACLNN_BW_BLOCK + i] the kernel column. Returns the channels that have not exactly one bit in
+ * each window, for which all this means nothing. Reads up to 15 words beyond the n: a row of the mask ends in 16 words
+ * or more that no window uses. */
+static inline unsigned aclnn_bw_window_codes(uint16_t *nibbles, const char *words, int64_t pitch, int64_t kernel_rows,
+                                             int64_t kernel_columns, int64_t n)
+{
+    uint16_t faults[ACLNN_BW_CODE_LANES];
+    unsigned found = 0;
+    for (int64_t i = 0; i < n; i += ACLNN_BW_CODE_LANES) {
+        aclnn_bw_code rows[4] = {{0}}, columns[4] = {{0}}, once = {0}, twice = {0};
+        const char *at = words + 2 * i;
+        for (int64_t kh = 0; kh < kernel_rows; kh++) {
+            aclnn_bw_code row = {0};
+            for (int64_t kw = 0; kw < kernel_columns; kw += 4, at += 8 * pitch) {
+                const int64_t left = kernel_columns - kw;
+                aclnn_bw_code a, b = {0}, c = {0}, d = {0}, any;
+                aclnn_bw_load_code(&a, at);
+                if (left > 1)
+                    aclnn_bw_load_code(&b, at + 2 * pitch);
+                if (left > 2)
+                    aclnn_bw_load_code(&c, at + 4 * pitch);
+                if (left > 3)
+                    aclnn_bw_load_code(&d, at + 6 * pitch);
+                columns[0] |= b | d;
+                columns[1] |= c | d;
+                any = a | b;
+                twice |= (a & b) | (any & c);
+                any |= c;
+                twice |= (any & d);
+                any |= d;
+                twice |= row & any;
+                row |= any;
+                if (kw & 4)
+                    columns[2] |= any;
+                if (kw & 8)
+                    columns[3] |= any;
+            }
+            at -= 2 * ((kernel_columns + 3) / 4 * 4 - kernel_columns) * pitch;
+            twice |= once & row;
+            once |= row;
+            for (int b = 0; b < 4; b++)
+                rows[b] |= row & (uint16_t)-(kh >> b & 1);
+        }
+        aclnn_bw_nibbles(nibbles + i, rows);
+        aclnn_bw_nibbles(nibbles + 4 * ACLNN_BW_BLOCK + i, columns);
+        twice |= ~once;
+        memcpy(faults, &twice, sizeof faults);
+        for (int64_t j = 0; j < ACLNN_BW_CODE_LANES && j < n - i; j++)
+            found |= faults[j];
+    }
+    return found;
+}
+
+/* tops[i], lefts[i]: where window i of a block begins, that has `rows` rows of `windows` windows, modulo 2**16; rows are
+ * counted from the first of the block. */
+static inline void aclnn_bw_window_starts(uint16_t *tops, uint16_t *lefts, int64_t windows, int64_t rows, int64_t down,
+                                          int64_t along, int64_t pad)
+{
+    int64_t i = 0;
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t j = 0; j < windows; j++, i++) {
+            tops[i] = (uint16_t)(row * down);
+            lefts[i] = (uint16_t)(j * along - pad);
+        }
+    for (; i < ACLNN_BW_BLOCK; i++)
+        tops[i] = lefts[i] = 0;
+}
+
+/* at[i] = the position, counted from the first of a band of `height` rows of `width`, at which channel c has the maximum
+ * of window i, or height*width if it lies elsewhere, in the padding, say; i < n. The window begins `top` + tops[i] rows
+ * below the band's first and `left` + lefts[i] columns to the right of the image's first, modulo 2**16. All numbers are
+ * below 2**15, and a negative one is no less than -2**15: as uint16 it is beyond any row and column. */
+static inline void aclnn_bw_window_places(uint16_t *at, const uint16_t *nibbles, int c, const uint16_t *tops,
+                                          uint16_t top, const uint16_t *lefts, uint16_t left, uint16_t height,
+                                          uint16_t width, int64_t n)
+{
+    const int shift = c / 4 * 4;
+    const uint16_t nowhere = (uint16_t)(height * width);
+    nibbles += c % 4 * ACLNN_BW_BLOCK;
+    for (int64_t i = 0; i < n; i += ACLNN_BW_CODE_LANES) {
+        aclnn_bw_code row, column, first, inside, place;
+        memcpy(&row, nibbles + i, sizeof row);
+        memcpy(&column, nibbles + 4 * ACLNN_BW_BLOCK + i, sizeof column);
+        memcpy(&first, tops + i, sizeof first);
+        row = (row >> shift & 15) + first + top;
+        memcpy(&first, lefts + i, sizeof first);
+        column = (column >> shift & 15) + first + left;
+        inside = (aclnn_bw_code)(row < height) & (aclnn_bw_code)(column < width);
+        place = row * width + column;
+        place = (place & inside) | (nowhere & ~inside);
+        memcpy(at + i, &place, sizeof place);
+    }
+}
+
+/* sums[c*sum_pitch + at[c*ACLNN_BW_BLOCK + i]] += grad[c*grad_pitch + i], c < channels, i < n. Four channels side by side
+ * where there are as many: neighbouring windows often have the same maximum, and their sums wait for each other. */
+#define ACLNN_BW_SCATTER_TO(name, real)                                                                                 \
+    static inline void name(real *sums, int64_t sum_pitch, const uint16_t *at, const real *grad, int64_t grad_pitch,    \
+                            int64_t channels, int64_t n)                                                                \
+    {                                                                                                                   \
+        for (; channels >= 4; channels -= 4) {                                                                          \
+            real *sums_1 = sums + sum_pitch, *sums_2 = sums_1 + sum_pitch, *sums_3 = sums_2 + sum_pitch;                \
+            const real *grad_1 = grad + grad_pitch, *grad_2 = grad_1 + grad_pitch, *grad_3 = grad_2 + grad_pitch;       \
+            for (int64_t i = 0; i < n; i++) {                                                                           \
+                sums[at[i]] += grad[i];                                                                                 \
+                sums_1[at[ACLNN_BW_BLOCK + i]] += grad_1[i];                                                            \
+                sums_2[at[2 * ACLNN_BW_BLOCK + i]] += grad_2[i];                                                        \
+                sums_3[at[3 * ACLNN_BW_BLOCK + i]] += grad_3[i];                                                        \
+            }                                                                                                           \
+            sums = sums_3 + sum_pitch;                                                                                  \
+            grad = grad_3 + grad_pitch;                                                                                 \
+            at += 4 * ACLNN_BW_BLOCK;                                                                                   \
+        }                                                                                                               \
+        for (; channels > 0; channels--, sums += sum_pitch, grad += grad_pitch, at += ACLNN_BW_BLOCK)                   \
+            for (int64_t i = 0; i < n; i++)                                                                             \
+                sums[at[i]] += grad[i];                                                                                 \
+    }
+ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f32, float)
+ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f64, double)
+
 /* The windows of a plane of at most 64 positions. */
 typedef struct {
     int64_t rows;

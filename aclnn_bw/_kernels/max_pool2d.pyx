@@ -16,7 +16,10 @@ their own (max_pool2d_columns.h), it takes a quarter to 0.7 of the time of scatt
 the L1 cache; what cannot be read or written where it lies (strides, and 16-bit types without AVX-512, but for most
 results with AVX2) passes through the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all
 other kernels of more than a few positions, for rows of few windows and for rows too long for the scratch: the sums of a
-band of rows lie in the scratch, the set bits of each word are walked. PLANES, for planes of at most 64 positions and
+band of rows lie in the scratch. For kernels of up to 16x16 positions the words of a block of windows are first turned
+into each channel's kernel row and column, by a few operations for 16 channels and 8 or 16 windows together; where a
+channel has just one bit in each of them, its windows are added one by one without a branch. Else, and in larger
+kernels, the set bits of each word are walked (3 to 7 times as long). PLANES, for planes of at most 64 positions and
 rows of few windows: the same for all planes of a group in one go, in gradInput itself where its planes are dense; it
 mostly takes a tenth to 0.9 of the time of the others, which pay for each row. Which of them runs depends on the
 geometry and the dtype alone.
@@ -31,16 +34,17 @@ turned into mask words, one compare a kernel position.
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. A term covers the columns q in [begin, end) for which window q - t exists; outside
 it neither gradient nor mask is read, and what is prefetched is not read either. Words are read at k < K and p < Ho*Wo
-only, but for vectors that reach beyond a row without leaving the table (max_pool2d_pairs.h). An index is compared,
-never used as an address, except in SCATTER, where it is first compared with the band's bounds, and in PLANES, where it
-is first found among the positions of its window.
+only, but for vectors that reach beyond a row without leaving the table (max_pool2d_pairs.h, aclnn_bw_window_codes). An
+index is compared, never used as an address, except in SCATTER, where it is first compared with the band's bounds (the
+place of a bit is the element behind the band's sums if its row or column is outside: aclnn_bw_window_places), and in
+PLANES, where it is first found among the positions of its window.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport GATHER, LANES, PLANES, SCAN, SCATTER, SMALL_PLANE, MaxPool2dPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport BLOCK, GATHER, LANES, PLANES, SCAN, SCATTER, SMALL_PLANE, MaxPool2dPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
     bfloat, cell, copy, element, half, load_row, narrow_row, real, round_to_half_row, store_row, widen_row,
@@ -77,6 +81,21 @@ cdef extern from "max_pool2d.h" nogil:
         float* sums, int64_t low, int64_t high, const float* grad, const char* mask, int64_t n) noexcept
     void scatter_at_f64 "aclnn_bw_scatter_f64_at" (
         double* sums, int64_t low, int64_t high, const double* grad, const char* mask, int64_t n) noexcept
+    void window_starts "aclnn_bw_window_starts" (
+        uint16_t* tops, uint16_t* lefts, int64_t windows, int64_t rows, int64_t down, int64_t along,
+        int64_t pad) noexcept
+    uint32_t window_codes "aclnn_bw_window_codes" (
+        uint16_t* nibbles, const char* words, int64_t pitch, int64_t kernel_rows, int64_t kernel_columns,
+        int64_t n) noexcept
+    void window_places "aclnn_bw_window_places" (
+        uint16_t* at, const uint16_t* nibbles, int c, const uint16_t* tops, uint16_t top, const uint16_t* lefts,
+        uint16_t left, uint16_t height, uint16_t width, int64_t n) noexcept
+    void scatter_to_f32 "aclnn_bw_scatter_to_f32" (
+        float* sums, int64_t sum_pitch, const uint16_t* at, const float* grad, int64_t grad_pitch, int64_t channels,
+        int64_t n) noexcept
+    void scatter_to_f64 "aclnn_bw_scatter_to_f64" (
+        double* sums, int64_t sum_pitch, const uint16_t* at, const double* grad, int64_t grad_pitch, int64_t channels,
+        int64_t n) noexcept
     ctypedef struct Grid "aclnn_bw_grid":
         int64_t rows
         int64_t columns
@@ -156,6 +175,7 @@ ctypedef fused label_type:
     int64_t
 
 cdef enum:
+    TOGETHER = 4            # channels to whose sums windows are added at a time
     CHUNK = 64              # kernel columns whose offsets are listed at a time
     LONG_PLANE = 16384      # bytes
     CACHE_WAY = 2048        # bytes: half a way of an L1 cache
@@ -464,56 +484,139 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     return True
 
 
+cdef void scatter_words(const MaxPool2dPlan* plan, real* sums, const real* grad, int64_t grad_pitch, const char* mask,
+                        int64_t lane, uint32_t lanes, int64_t ih, int64_t rows, int64_t oh, int64_t begin,
+                        int64_t end) noexcept nogil:
+    """Windows [begin, end) of row oh, any number of bits: `lanes` of the channels from `lane`; grad is window 0."""
+    cdef const PoolAxis* h = &plan.h
+    cdef const PoolAxis* w = &plan.w
+    cdef int64_t kh, kw, row, ow, ow_end
+    cdef const char* words
+    cdef real* to
+    for kh in range(h.kernel):
+        row = oh * h.stride - h.pad + kh - ih
+        if not 0 <= row < rows:
+            continue
+        # Ascending windows of one row reach a position at descending kw.
+        kw = w.kernel - 1
+        while kw >= 0:
+            # The windows of the row whose position kw lies in the image.
+            ow = most(ceil_div(most(w.pad - kw, 0), w.stride), begin)
+            ow_end = least(quotient(w.size - 1 + w.pad - kw, w.stride) + 1, end)
+            if w.size - 1 + w.pad - kw >= 0 and ow < ow_end:
+                words = mask + 2 * ((kh * w.kernel + kw) * plan.pitch + oh * w.out + ow)
+                to = sums + row * w.size + ow * w.stride - w.pad + kw
+                if real is float:
+                    scatter_f32(to, plan.sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
+                                ow_end - ow)
+                else:
+                    scatter_f64(to, plan.sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
+                                ow_end - ow)
+            kw -= 1
+
+
+cdef void scatter_places(const MaxPool2dPlan* plan, real* sums, const real* grad, int64_t grad_pitch,
+                         int64_t grad_step, const char* mask, int64_t lane, int64_t count, uint16_t* places, int64_t ih,
+                         int64_t rows, int64_t oh, int64_t oh_end) noexcept nogil:
+    """Rows [oh, oh_end) of windows, no more than a block, of `count` channels: a channel that has exactly one bit in
+    each window by its places, any other bit by bit. Either adds the windows of a position in ascending order."""
+    cdef const PoolAxis* w = &plan.w
+    cdef uint16_t* tops = places
+    cdef uint16_t* lefts = places + BLOCK
+    cdef uint16_t* nibbles = places + 2 * BLOCK
+    cdef uint16_t* at = places + 10 * BLOCK
+    cdef uint32_t lanes = <uint32_t>((1 << count) - 1)
+    cdef int64_t start = 0
+    cdef int64_t n, j, row, width, channels
+    cdef uint32_t other
+    while start < (oh_end - oh) * w.out:
+        n = least((oh_end - oh) * w.out - start, BLOCK)     # a row beyond a block goes in pieces
+        other = window_codes(nibbles, mask + 2 * (oh * w.out + start), plan.pitch, plan.h.kernel, w.kernel,
+                             n) >> lane & lanes
+        j = 0
+        while j < count:
+            # The next channels, as far as they have one bit each, up to TOGETHER.
+            if other >> j & 1:
+                j += 1
+                continue
+            channels = 0
+            while channels < least(count - j, TOGETHER) and not other >> (j + channels) & 1:
+                window_places(at + channels * BLOCK, nibbles, <int>(lane + j + channels), tops,
+                              <uint16_t>(oh * plan.h.stride - plan.h.pad - ih), lefts, <uint16_t>(start * w.stride),
+                              <uint16_t>rows, <uint16_t>w.size, n)
+                channels += 1
+            row = 0
+            width = n if grad_step == w.out else least(n, w.out)
+            while row * width < n:
+                if real is float:
+                    scatter_to_f32(sums + j * plan.sum_pitch, plan.sum_pitch, at + row * width,
+                                   grad + j * grad_pitch + row * grad_step + start, grad_pitch, channels, width)
+                else:
+                    scatter_to_f64(sums + j * plan.sum_pitch, plan.sum_pitch, at + row * width,
+                                   grad + j * grad_pitch + row * grad_step + start, grad_pitch, channels, width)
+                row += 1
+            j += channels
+        if other != 0:
+            for row in range(oh, oh_end):
+                scatter_words(plan, sums, grad + (row - oh) * grad_step, grad_pitch, mask, lane, other, ih, rows, row,
+                              start, least(start + n, w.out))
+        start += n
+
+
 cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
                        element* grad_input__chw, char* scratch, int64_t ih, int64_t rows,
                        const real* kind) noexcept nogil:
     """`rows` rows from row ih of the `lanes` planes of a group."""
     cdef const PoolAxis* h = &plan.h
     cdef const PoolAxis* w = &plan.w
-    cdef real* grad = <real*>(scratch + plan.at_rows)
+    cdef bint direct = (not plan.reduced and plan.pooled_strides[3] == 1
+                        and ((real is float and element is float) or (real is double and element is double)))
+    cdef real* packed = <real*>(scratch + plan.at_rows)
+    cdef const real* grad = packed
+    cdef int64_t grad_pitch = plan.pooled_strides[1] if direct else plan.row_pitch
+    cdef int64_t grad_step = plan.pooled_strides[2] if direct else w.out
     cdef real* sums = <real*>(scratch + plan.at_sums)
+    cdef uint16_t* places = <uint16_t*>(scratch + plan.at_places)
     cdef element* cells = <element*>(scratch + plan.at_cells)
-    cdef int64_t lane, swept, j, oh, kh, kw, row, ow, ow_end
-    cdef const char* words
-    cdef real* to
+    cdef int64_t last = end_window(h, ih + rows - 1)
+    cdef int64_t lane, swept, j, oh, oh_end, row
+    cdef const char* indices
+    if plan.placed:
+        window_starts(places, places + BLOCK, least(w.out, BLOCK), plan.block, h.stride, w.stride, w.pad)
     lane = 0
     while lane < lanes:
         swept = least(plan.sweep, lanes - lane)
         memset(sums, 0, <size_t>(swept * plan.sum_pitch) * sizeof(real))
-        for oh in range(first_window(h, ih), end_window(h, ih + rows - 1)):
-            load_channels(plan, grad, plan.row_pitch, grad_output__chw + lane * plan.pooled_strides[1]
-                          + oh * plan.pooled_strides[2], swept, cells)
-            if plan.argmax:
+        oh = first_window(h, ih)
+        while oh < last:
+            oh_end = least(oh + plan.block, last)
+            if direct:
+                grad = <const real*>(grad_output__chw + lane * plan.pooled_strides[1] + oh * plan.pooled_strides[2])
+            else:
+                for row in range(oh, oh_end):
+                    load_channels(plan, packed + (row - oh) * w.out, plan.row_pitch, grad_output__chw
+                                  + lane * plan.pooled_strides[1] + row * plan.pooled_strides[2], swept, cells)
+            if plan.placed:
+                scatter_places(plan, sums, grad, grad_pitch, grad_step, mask, lane, swept, places, ih, rows, oh,
+                               oh_end)
+            elif plan.argmax:
                 for j in range(swept):
-                    words = mask + 4 * ((lane + j) * h.out + oh) * w.out
+                    indices = mask + 4 * ((lane + j) * h.out + oh) * w.out
                     if real is float:
                         scatter_at_f32(sums + j * plan.sum_pitch, ih * w.size, (ih + rows) * w.size,
-                                       grad + j * plan.row_pitch, words, w.out)
+                                       grad + j * grad_pitch, indices, w.out)
                     else:
                         scatter_at_f64(sums + j * plan.sum_pitch, ih * w.size, (ih + rows) * w.size,
-                                       grad + j * plan.row_pitch, words, w.out)
-                continue
-            # Ascending windows of one row reach a position at descending kw.
-            for kh in range(h.kernel):
-                row = oh * h.stride - h.pad + kh - ih
-                if not 0 <= row < rows:
-                    continue
-                kw = w.kernel - 1
-                while kw >= 0:
-                    # The windows of the row whose position kw lies in the image.
-                    ow = ceil_div(most(w.pad - kw, 0), w.stride)
-                    ow_end = least(quotient(w.size - 1 + w.pad - kw, w.stride) + 1, w.out)
-                    if w.size - 1 + w.pad - kw >= 0 and ow < ow_end:
-                        words = mask + 2 * ((kh * w.kernel + kw) * plan.pitch + oh * w.out + ow)
-                        to = sums + row * w.size + ow * w.stride - w.pad + kw
-                        if real is float:
-                            scatter_f32(to, plan.sum_pitch, w.stride, grad + ow, plan.row_pitch, words, <int>lane,
-                                        <uint32_t>((1 << swept) - 1), ow_end - ow)
-                        else:
-                            scatter_f64(to, plan.sum_pitch, w.stride, grad + ow, plan.row_pitch, words, <int>lane,
-                                        <uint32_t>((1 << swept) - 1), ow_end - ow)
-                    kw -= 1
+                                       grad + j * grad_pitch, indices, w.out)
+            else:
+                scatter_words(plan, sums, grad, grad_pitch, mask, lane, <uint32_t>((1 << swept) - 1), ih, rows, oh, 0,
+                              w.out)
+            oh = oh_end
         for j in range(swept):
+            if plan.image_strides[3] == 1 and plan.image_strides[2] == w.size:
+                store_sums(plan, grad_input__chw + (lane + j) * plan.image_strides[1] + ih * w.size, 1,
+                           sums + j * plan.sum_pitch, cells, rows * w.size)
+                continue
             for row in range(rows):
                 store_sums(plan, grad_input__chw + (lane + j) * plan.image_strides[1]
                            + (ih + row) * plan.image_strides[2], plan.image_strides[3],
