@@ -861,8 +861,8 @@ cdef object phase_1_result(Executor* executor, tuple handles, tuple owners):
 cdef int run_and_finish(Run* run) noexcept:
     """Every range of a plan, on a team of threads or here and now, without the GIL unless the work is short.
 
-    The GIL is held at the call, and Cython knows it: in a `nogil` function its prange asks PyGILState_Check, which before
-    Python 3.12 says yes to everybody once a second interpreter was made, and ends the process.
+    The GIL is held at the call, and Cython knows it: in a `nogil` function its prange asks PyGILState_Check, which
+    before Python 3.12 says yes to everybody once a second interpreter was made, and ends the process.
     """
     cdef int64_t i
     cdef int64_t ranges = run.executor.ranges

@@ -168,7 +168,7 @@ def tensor(
     wrap: str | None = None, fill: np.ndarray[Any, Any] | None = None, misaligned: bool = False,
     format: int | None = None, within: tuple[np.ndarray[Any, Any], int] | None = None, hide: str = "",
 ) -> Argument:  # fmt: skip
-    """Make a tensor argument; `within` puts it at a place of another one's buffer, `hide` says what is wrong with it."""
+    """Make a tensor argument; `within` puts it at a place of another one's buffer, `hide` says what is wrong."""
     if how is None:
         how = random.choice(
             ("row-major", "row-major", "any") if written else ("row-major", "row-major", "any", "overlapping")

@@ -88,19 +88,22 @@ static void read_array(Input *in, IntArray *array)
 /* The elements that the view reaches, if that is a small number; else -1. */
 static int64_t reach(const Tensor *t, int64_t *low)
 {
-    __int128 begin = 0, end = 0, size = 1;
+    double begin = 0, end = 0; /* which cannot overflow, and is exact where it is small */
+    int empty = 0;
     for (int i = 0; i < t->rank; i++) {
-        __int128 step = ((__int128)t->dims[i] - 1) * t->strides[i];
-        size *= t->dims[i] > 0 ? 1 : 0;
+        double step = ((double)t->dims[i] - 1) * (double)t->strides[i];
+        empty |= t->dims[i] == 0;
         if (step < 0)
             begin += step;
         else
             end += step;
     }
-    if (size == 0)
+    if (empty)
         return 0;
-    *low = begin < -MOST_BYTES ? -MOST_BYTES : (int64_t)begin;
-    return end - begin >= MOST_BYTES ? -1 : (int64_t)(end - begin) + 1;
+    if (!(end - begin < MOST_BYTES))
+        return -1;
+    *low = (int64_t)begin;
+    return (int64_t)(end - begin) + 1;
 }
 
 static void read_tensor(Input *in, Tensor *t, const Tensor *like)
@@ -118,7 +121,7 @@ static void read_tensor(Input *in, Tensor *t, const Tensor *like)
         if ((t->dims[i] = number(in)) < 0)
             t->dims[i] = -(t->dims[i] + 1); /* no face lets a negative one through */
     for (int i = (t->rank < MAX_RANK ? t->rank : MAX_RANK) - 1; i >= 0; i--) {
-        t->strides[i] = how & 32 ? step : number(in) - 16;
+        t->strides[i] = how & 32 ? step : (int64_t)((uint64_t)number(in) - 16);
         if (__builtin_mul_overflow(step, t->dims[i] > 1 ? t->dims[i] : 1, &step))
             step = 0;
     }

@@ -386,8 +386,8 @@ class MaxPool(Case):
         self.pool = tuple(kernel), tuple(stride), tuple(pad), bool(rng.random() < 0.3)
         self.shape = tuple(shape)
         while math.prod(reference.mask_shape(self.shape, *self.pool)) > ARENA // 4:
-            axis = -3 if self.shape[-3] > 1 or len(self.shape) == 3 else 0
-            shape[axis] = shape[axis] // 2
+            axis = -3 if shape[-3] > 1 else 0 if len(shape) == 4 and shape[0] > 1 else int(np.argmax(shape))
+            shape[axis] = max(shape[axis] // 2, 1)
             self.shape = tuple(shape)
         self.mask_layout = one_of(rng, "bitmask", "argmax")
         if self.dtype == np.float32 and rng.random() < 0.15:
