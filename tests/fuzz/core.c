@@ -168,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     switch (byte(&in) % 4) {
     case 0: x = 0; break;
     case 1: x = (double)number(&in) / 16; break;
-    case 2: x = 1.0 / (double)(number(&in) + 1); break;
+    case 2: x = 1.0 / ((double)number(&in) + 1); break;
     default: {
         uint64_t bits = 0;
         for (int i = 0; i < 8; i++)
