@@ -2,8 +2,11 @@
 
 import random
 
+import numpy as np
 import pytest
 
+if np.lib.NumpyVersion(np.__version__) < "2.1.0":
+    pytest.skip("np.add.at of NumPy 2.0, which the twin uses, fails on some views", allow_module_level=True)
 fuzz = pytest.importorskip("fuzz.hostile", reason="the fuzzers need a POSIX system")
 
 

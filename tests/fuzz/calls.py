@@ -212,9 +212,9 @@ def tensor(
     if hide == "broken" and size > 1 and storage and len(shape):
         steps = [stride * size for stride in strides]
         axis = max(range(len(shape)), key=lambda axis: abs(steps[axis]) * (shape[axis] > 1))
-        steps[axis] += -1 if steps[axis] > 0 else 1
+        steps[axis] -= (steps[axis] > 0) - (steps[axis] < 0)  # shorter, so that it stays inside
         value, wrap = np.ndarray(shape, DTYPES[dtype], buffer, start - low * size, tuple(steps)), "array"
-        if shape[axis] > 1:
+        if shape[axis] > 1 and steps[axis]:
             view = replace(view, broken_stride=True)
             # NumPy's own flag says so too where the steps leave the alignment.
             view = replace(view, misaligned=not value.flags.aligned)

@@ -71,7 +71,12 @@ class Fuzzer:
             if around < _AROUND:
                 self._around(random, around)
             else:
-                self._run(random, calls.draw(random))
+                try:
+                    drawn = calls.draw(random)
+                except (ValueError, MemoryError):  # memory for a strange view could not be laid out: no call, no finding
+                    self.counts["not drawn"] += 1
+                    return
+                self._run(random, drawn)
         except Finding:
             raise
         except Exception as error:
@@ -447,6 +452,9 @@ def main() -> int:
     rare = [f"{name}: {count}" for name, count in counts.items() if ": " in name and count < options.least]
     if rare:
         print(f"seen less than {options.least} times: {'; '.join(sorted(rare))}", file=sys.stderr)
+    if counts["not drawn"] > made / 100:
+        print("more than a hundredth of the calls could not be drawn", file=sys.stderr)
+        return 1
     if options.least and counts["compared"] < made / 4:
         print("less than a quarter of the calls reached a kernel", file=sys.stderr)
         return 1
