@@ -73,7 +73,7 @@ class Fuzzer:
             else:
                 try:
                     drawn = calls.draw(random)
-                except (ValueError, MemoryError):  # memory for a strange view could not be laid out: no call, no finding
+                except (ValueError, MemoryError):  # a strange view could not be laid out: no call, no finding
                     self.counts["not drawn"] += 1
                     return
                 self._run(random, drawn)
