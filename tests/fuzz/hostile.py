@@ -335,7 +335,8 @@ def _aliased(drawn: Drawn) -> bool:
 def _too_large(drawn: Drawn) -> bool:
     """Whether a right call would work on more than a test should."""
     views = [a.meaning for a in drawn.arguments.values() if isinstance(a.meaning, rules.View)]
-    elements = max(int(np.prod([float(size) for size in view.shape])) for view in views)
+    # An empty one too is too large for the twin if its other sizes are.
+    elements = max(int(np.prod([float(max(size, 1)) for size in view.shape])) for view in views)
     kernel = (
         drawn.arguments.get("kernelSize") or drawn.arguments.get("kernel_size") or calls.Argument(None, None)
     ).meaning
