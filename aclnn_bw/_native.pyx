@@ -906,10 +906,15 @@ cdef class Job:
     cdef aclOpExecutor executor
     cdef tuple owners
     cdef Memory workspace
+    cdef bint begun         # or never to begin, for it was retracted
 
     def execute(self):
         """Run; called once, on the stream's thread."""
-        cdef int status = run_and_finish(&self.run)
+        cdef int status
+        if self.begun:
+            return
+        self.begun = True
+        status = run_and_finish(&self.run)
         self.owners = None
         self.workspace = None
         if status != SUCCESS:
@@ -964,7 +969,10 @@ cdef object run_phase_2(int op, object workspace, object workspaceSize, object e
     try:
         stream._submit(job)
     except BaseException:
-        retract(&job.run)
+        # A signal's handler may raise when the job is queued already, and even running.
+        if not job.begun:
+            job.begun = True
+            retract(&job.run)
         raise
     if not handle.executor.repeatable:
         handle.owners = handle.handles = None

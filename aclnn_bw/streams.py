@@ -7,7 +7,7 @@ import itertools
 import os
 import threading
 import weakref
-from collections import deque
+from queue import SimpleQueue
 from typing import NoReturn, Protocol
 
 from aclnn_bw import _native
@@ -21,20 +21,36 @@ class _Runnable(Protocol):
     def execute(self) -> None: ...
 
 
+class _Fence:
+    """Stands in a queue behind the jobs that somebody waits for."""
+
+    def __init__(self) -> None:
+        self.passed = threading.Lock()
+        self.passed.acquire()
+
+    def execute(self) -> None:
+        self.passed.release()
+
+
 class _Queue:
     """The jobs of one stream and the thread that runs them.
 
     Apart from the stream's handle, so that the thread does not keep a forgotten handle alive: when the handle goes,
     the queue is closed, and the thread ends once the last job is done.
+
+    A signal's handler may raise between any two lines of Python in the main thread, Ctrl-C for one. So nothing but
+    the interpreter's own C code waits, queues or locks here: a threading.Condition would be left half done. The lock
+    is reentrant because the garbage collector may close a queue of a forgotten handle while its thread holds it.
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.process = os.getpid()
-        self.changed = threading.Condition()
-        self.jobs: deque[_Runnable] = deque()
-        self.busy = False
+        self.lock = threading.RLock()
+        self.jobs: SimpleQueue[_Runnable | None] = SimpleQueue()  # None wakes the thread
+        self.pending = 0
         self.closed = False
+        self.ended = False
         self.failure: BaseException | None = None
         self.thread: threading.Thread | None = None
 
@@ -45,60 +61,78 @@ class _Queue:
             raise _native.refusal(_RUNTIME_ERROR, "stream: has been destroyed")
 
     def submit(self, job: _Runnable) -> None:
+        """Append a job. If this raises, it may be queued nevertheless: the job knows whether it still has to run."""
         self.check_usable()
-        with self.changed:
+        with self.lock:
             self.check_usable()
             if self.thread is None:
                 # A daemon: an idle stream must not keep the interpreter. Exit waits for pending jobs by atexit.
                 thread = threading.Thread(target=self.work, name=f"aclrtStream-{self.number}", daemon=True)
-                thread.start()
                 self.thread = thread
-            self.jobs.append(job)
-            self.changed.notify_all()
+                try:
+                    thread.start()
+                except BaseException:  # no thread to be had, or an interrupt: one that did start finds itself dismissed
+                    self.thread = None
+                    raise
+            self.pending += 1
+            self.jobs.put(job)
 
     def work(self) -> None:
-        while True:
-            with self.changed:
-                while not self.jobs:
-                    if self.closed:
-                        return
-                    self.changed.wait()
-                job = self.jobs.popleft()
-                self.busy = True
+        with self.lock:
+            if self.thread is not threading.current_thread():
+                return
+        while (job := self.next()) is not None:
             failure: BaseException | None = None
             try:
                 job.execute()
             except BaseException as error:  # whatever failed belongs to the thread that synchronizes
                 failure = error
-            del job     # its arrays may go before the queue counts as idle
-            with self.changed:
+            counts = type(job) is not _Fence
+            del job  # its arrays may go before the queue counts as idle
+            with self.lock:
+                self.pending -= counts
                 if self.failure is None:
                     self.failure = failure
                 failure = None
-                self.busy = False
-                if not self.jobs:
-                    self.changed.notify_all()
+
+    def next(self) -> _Runnable | None:
+        """The next job; None when the queue is closed and empty, which ends the thread."""
+        while True:
+            job = None
+            if not self.closed:
+                job = self.jobs.get()
+            else:
+                with self.lock:
+                    if self.jobs.empty():
+                        self.ended = True
+                        return None
+                    job = self.jobs.get()
+            if job is not None:
+                return job
 
     def drain(self) -> None:
-        """Wait until nothing is queued or running."""
+        """Wait until what is queued or running now is done."""
         if threading.current_thread() is self.thread:
             raise _native.refusal(_RUNTIME_ERROR, "stream: cannot be waited for on its own thread")
-        with self.changed:
-            while self.jobs or self.busy:
-                self.changed.wait()
+        fence = _Fence()
+        with self.lock:
+            if self.thread is None or self.ended:
+                return
+            self.jobs.put(fence)
+        fence.passed.acquire()
 
     def take_failure(self) -> BaseException | None:
         """Drain, then return the first failure since the last call."""
         self.drain()
-        with self.changed:
+        with self.lock:
             failure, self.failure = self.failure, None
         return failure
 
     def close(self) -> None:
         """Take no more jobs; the thread ends after the last one."""
-        with self.changed:
+        with self.lock:
             self.closed = True
-            self.changed.notify_all()
+            self.jobs.put(None)
 
 
 class aclrtStream:
@@ -119,8 +153,7 @@ class aclrtStream:
     def __repr__(self) -> str:
         """Show the number and the state."""
         queue = self._queue
-        waiting = len(queue.jobs) + queue.busy
-        state = "destroyed" if queue.closed else f"{waiting} pending" if waiting else "idle"
+        state = "destroyed" if queue.closed else f"{queue.pending} pending" if queue.pending else "idle"
         return f"<aclrtStream {self._number} {state}>"
 
     def __reduce__(self) -> NoReturn:
@@ -147,7 +180,7 @@ def _forget(queue: _Queue) -> None:
 def _drop_idle() -> None:
     with _registry_lock:
         for number, queue in list(_queues.items()):
-            if queue.closed and not queue.jobs and not queue.busy:
+            if queue.closed and not queue.pending:
                 _queues.pop(number, None)
 
 
