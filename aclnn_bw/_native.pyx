@@ -1006,6 +1006,13 @@ cdef bint same_dims(const Tensor* a, const Tensor* b) noexcept:
     return True
 
 
+cdef tuple replaced(tuple values, int64_t position, object value):
+    """The tuple with another value at a position."""
+    cdef list changed = list(values)
+    changed[position] = value
+    return tuple(changed)
+
+
 cdef object set_address(object executor, object index, object tensor, object data, int role_written):
     """Re-point tensor `index` among the inputs (0), the outputs (1) or all (-1)."""
     cdef aclOpExecutor handle
@@ -1016,7 +1023,7 @@ cdef object set_address(object executor, object index, object tensor, object dat
     cdef Memory memory
     cdef int status, axis
     cdef bint same
-    cdef list slots
+    cdef tuple owners, handles, new_owners, new_handles
     i = read_int(index, "index")
     handle = usable_executor(executor, ERR_INNER_NULLPTR)
     if handle.executor.spent:
@@ -1075,19 +1082,24 @@ cdef object set_address(object executor, object index, object tensor, object dat
         given.flags = WRITABLE if memory.writable else 0
         if <uintptr_t>memory.data % alignment_of(given.dtype) != 0:
             given.flags |= MISALIGNED
+    # The old tensor is known by a weak reference from now on, so that its memory can go.
+    try:
+        known_handle = None if known_handle is None else weakref.ref(known_handle)
+    except TypeError:
+        pass
+    while True:     # each allocation may collect garbage, whose finalizers may come here for another tensor
+        owners = handle.owners
+        handles = handle.handles
+        if owners is None:
+            raise refusal(ERR_INNER, "executor: has been destroyed")
+        new_owners = replaced(owners, position, owner)
+        new_handles = replaced(handles, position, known_handle)
+        if handle.owners is owners and handle.handles is handles:
+            break
     status = rebind(handle.executor, &context, position, &given)
     if status != SUCCESS:
         raise error_of(status)
-    slots = list(handle.owners)
-    slots[position] = owner
-    handle.owners = tuple(slots)
-    # The old tensor is known by a weak reference from now on, so that its memory can go.
-    slots = list(handle.handles)
-    try:
-        slots[position] = weakref.ref(known_handle) if known_handle is not None else None
-    except TypeError:
-        pass
-    handle.handles = tuple(slots)
+    handle.owners, handle.handles = new_owners, new_handles
 
 
 def aclSetInputTensorAddr(executor, index, tensor, data):

@@ -7,6 +7,7 @@ import itertools
 import os
 import threading
 import weakref
+from _thread import start_new_thread
 from queue import SimpleQueue
 from typing import NoReturn, Protocol
 
@@ -52,7 +53,7 @@ class _Queue:
         self.closed = False
         self.ended = False
         self.failure: BaseException | None = None
-        self.thread: threading.Thread | None = None
+        self.thread: int | None = None
 
     def check_usable(self) -> None:
         if self.process != os.getpid():
@@ -66,20 +67,16 @@ class _Queue:
         with self.lock:
             self.check_usable()
             if self.thread is None:
-                # A daemon: an idle stream must not keep the interpreter. Exit waits for pending jobs by atexit.
-                thread = threading.Thread(target=self.work, name=f"aclrtStream-{self.number}", daemon=True)
-                self.thread = thread
-                try:
-                    thread.start()
-                except BaseException:  # no thread to be had, or an interrupt: one that did start finds itself dismissed
-                    self.thread = None
-                    raise
+                # No threading.Thread: its start() waits in Python. Nothing keeps the interpreter for it, as for a
+                # daemon; exit waits for pending jobs by atexit. If the call is interrupted although the thread has
+                # started, then that one finds itself dismissed.
+                self.thread = start_new_thread(self.work, ())
             self.pending += 1
             self.jobs.put(job)
 
     def work(self) -> None:
         with self.lock:
-            if self.thread is not threading.current_thread():
+            if self.thread != threading.get_ident():
                 return
         while (job := self.next()) is not None:
             failure: BaseException | None = None
@@ -112,7 +109,7 @@ class _Queue:
 
     def drain(self) -> None:
         """Wait until what is queued or running now is done."""
-        if threading.current_thread() is self.thread:
+        if threading.get_ident() == self.thread and not self.ended:
             raise _native.refusal(_RUNTIME_ERROR, "stream: cannot be waited for on its own thread")
         fence = _Fence()
         with self.lock:
@@ -234,8 +231,6 @@ def aclrtDestroyStream(stream: aclrtStream) -> None:
     queue = _checked(stream)
     queue.close()
     queue.drain()
-    if queue.thread is not None:
-        queue.thread.join()
     _drop_idle()
 
 

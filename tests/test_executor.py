@@ -1074,6 +1074,52 @@ def test_destroyed_while_it_runs():
             assert np.array_equal(grad_input, want)
 
 
+def test_repointing_within_repointing():
+    """A finalizer that the garbage collector runs in the middle re-points another tensor: both stay alive."""
+    gc.collect()
+    gc.freeze()  # the rest of the process is not looked through each time
+    for threshold in range(1, 40):
+        size, executor, _, _ = repeatable()
+        new_input, new_output = gradient(seed=3), sentinel_array(IN)
+        alive = [weakref.ref(new_input), weakref.ref(new_output)]
+
+        def collected(phase, _, executor=executor, output=[new_output]):  # noqa: B006
+            if phase == "start" and output:
+                a.aclSetOutputTensorAddr(executor, 0, None, output.pop())
+
+        before = gc.get_threshold()
+        gc.collect()
+        gc.callbacks.append(collected)
+        try:
+            gc.set_threshold(threshold)
+            a.aclSetInputTensorAddr(executor, 0, None, new_input)
+        finally:
+            gc.set_threshold(*before)
+            gc.callbacks.remove(collected)
+        if collected.__defaults__[1]:
+            collected("start", None)
+        del new_input, new_output, collected
+        gc.collect()
+        assert all(reference() is not None for reference in alive), threshold
+        phase2(size, executor)
+        assert np.array_equal(alive[1](), expected(alive[0]()))
+    gc.unfreeze()
+
+
+def test_destroyed_while_it_is_repointed():
+    size, executor, grad_output, _ = repeatable()
+
+    class Destroyer(ThroughDLPack):
+        def __dlpack__(self, **options):
+            a.aclDestroyAclOpExecutor(executor)
+            return super().__dlpack__(**options)
+
+    with refusal(INNER, "destroyed"):
+        a.aclSetInputTensorAddr(executor, 0, None, Destroyer(grad_output))
+    with refusal(INNER, "destroyed"):
+        phase2(size, executor)
+
+
 # ---- re-pointing to arrays that are not the tensor's -----------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import copy
 import gc
 import itertools
+import os
 import pickle
 import signal
 import sys
@@ -288,16 +289,31 @@ def test_use_after_destroy(stream):
     check_k3s1p1(grad_output, grad_input)
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
 def test_destroy_ends_the_thread():
-    before = threading.active_count()
-    streams = [a.aclrtCreateStream() for _ in range(8)]
-    for stream in streams:
-        queue(stream)
-        a.aclrtDestroyStream(stream)
-    deadline = time.monotonic() + 30
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert threading.active_count() == before
+    code = """
+        import os, time
+        import numpy as np
+        import aclnn_bw as a
+
+        def tasks():
+            return len(os.listdir("/proc/self/task"))
+
+        before = tasks()
+        streams = [a.aclrtCreateStream() for _ in range(8)]
+        x, y = np.ones((1, 1, 2, 2), np.float32), np.zeros((1, 1, 4, 4), np.float32)
+        for stream in streams:
+            made = a.aclnnAvgPool2dBackwardGetWorkspaceSize(x, y, [2], None, [0], False, True, 0, 0, y)
+            a.aclnnAvgPool2dBackward(bytearray(made[0]), *made, stream)
+        assert tasks() == before + 8
+        for stream in streams:
+            a.aclrtDestroyStream(stream)
+        deadline = time.monotonic() + 30
+        while tasks() > before and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert tasks() == before
+    """
+    run_python(code)
 
 
 def test_forgotten_streams_do_their_work():

@@ -595,7 +595,6 @@ def test_a_child_that_exits_normally_does_not_hang():
 
 
 @needs_fork
-@needs_fork
 def test_an_executor_that_was_queued_at_the_fork_runs_in_the_child():
     code = """
         import threading
@@ -621,6 +620,7 @@ def test_an_executor_that_was_queued_at_the_fork_runs_in_the_child():
     run_python(f"{PROLOGUE}\n{FORK}\n" + textwrap.dedent(code), warnings="ignore")
 
 
+@needs_fork
 def test_multiprocessing_by_fork():
     code = """
         import multiprocessing
