@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TENSORS = 4, ARRAYS = 5, MAX_RANK = 8, MAX_INTS = 8, MOST_BYTES = 1 << 16, MOST_WORK = 1 << 18 };
+enum { TENSORS = 4, ARRAYS = 5, MAX_RANK = 8, MAX_INTS = 8, MOST_BYTES = 1 << 16, MOST_WORK = 1 << 18, ROOM = 4096 };
 
 typedef struct {
     int64_t dims[MAX_RANK], strides[MAX_RANK];
@@ -27,17 +27,32 @@ typedef struct {
     void *room;
     int64_t room_size;
 } Context;
-typedef struct { /* what stands first in an executor */
+typedef struct {
     int32_t op, face, tensors, threads, repeatable, spent;
     uint64_t claim;
     int64_t units, bytes, ranges, scratch, workspace_size;
+    void *kernel, *explain, *plan;
+    int lent;
+    int32_t roles[TENSORS], arguments[TENSORS];
+    Tensor tensor[TENSORS];
 } Executor;
+typedef struct {
+    Executor *executor;
+    char *data[TENSORS], *workspace;
+    int64_t bad;
+} Run;
 
 int aclnn_bw_best_isa(void);
 void aclnn_bw_load_kernels(int isa, void *table);
 const char *aclnn_bw_recent_message(void);
 
 int aclnn_bw_execute(Executor *executor, int op, char *workspace, int64_t size);
+int aclnn_bw_make_repeatable(Executor *);
+int aclnn_bw_rebind(Executor *, const Context *, int64_t index, const Tensor *);
+int aclnn_bw_accept(Executor *, int op, char *workspace, int64_t size, int64_t queue, Run *);
+void aclnn_bw_run_range(Run *, int64_t index);
+int aclnn_bw_finish(Run *);
+void aclnn_bw_retract(Run *);
 void aclnn_bw_delete_executor(Executor *);
 
 typedef const Tensor *T;
@@ -141,6 +156,73 @@ static void read_tensor(Input *in, Tensor *t, const Tensor *like)
     }
 }
 
+/* A refusal leaves a message; the message of what went well is nobody's business. */
+static int said(int status)
+{
+    if (status != 0 && !*aclnn_bw_recent_message())
+        abort();
+    return status;
+}
+
+/* What follows phase 1: an executor that is re-pointed, queued, retracted, run once or often, in any order. */
+static void live(Input *in, Executor *executor, const Context *context, Tensor *tensors)
+{
+    int64_t need = executor->workspace_size;
+    char *room = NULL;
+    Run run[2];
+    int queued[2] = {0, 0};
+    if (executor->bytes > MOST_WORK || need > 1 << 24)
+        return;
+    room = malloc((size_t)need);
+    for (int steps = 1 + byte(in) % 8; steps > 0; steps--) {
+        int step = byte(in), k = step >> 4 & 1, op = step & 32 ? executor->op : (step >> 6) % 6;
+        char *workspace = need && step & 64 ? room : NULL;
+        int64_t size = step & 128 ? need : number(in);
+        if (size > need)
+            size = need; /* no face lets one through that the buffer has not */
+        switch (step % 6) {
+        case 0:
+            said(aclnn_bw_make_repeatable(executor));
+            break;
+        case 1: { /* a tensor keeps its view; its memory is another one's, or gone */
+            int index = byte(in) % (TENSORS + 2) - 1, from = byte(in) % TENSORS, flags = byte(in) & 3;
+            Tensor other = executor->tensor[index >= 0 && index < executor->tensors ? index : 0];
+            if (!executor->repeatable)
+                break; /* refused by every face */
+            other.data = tensors[from].data;
+            other.storage = tensors[from].storage * item_size(tensors[from].dtype) / item_size(other.dtype);
+            if (!other.data)
+                other.storage = 0;
+            other.flags = flags;
+            said(aclnn_bw_rebind(executor, context, index, &other));
+            break;
+        }
+        case 2:
+            if (!queued[k])
+                queued[k] = !said(aclnn_bw_accept(executor, op, workspace, size, step >> 7, &run[k]));
+            break;
+        case 3:
+            if (queued[k])
+                aclnn_bw_retract(&run[k]);
+            queued[k] = 0;
+            break;
+        case 4:
+            if (queued[k]) {
+                for (int64_t i = 0; i < executor->ranges; i++)
+                    aclnn_bw_run_range(&run[k], i);
+                said(aclnn_bw_finish(&run[k]));
+            }
+            queued[k] = 0;
+            break;
+        default:
+            said(aclnn_bw_execute(executor, op, workspace, size));
+        }
+    }
+    if (!executor->spent)
+        said(aclnn_bw_execute(executor, executor->op, need ? room : NULL, need));
+    free(room);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void *table[64];
@@ -154,7 +236,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     double x;
     int status = 0;
     int op = byte(&in) % 6, how = byte(&in);
-    Context context = {table, how & 3, how >> 2 & 1, how >> 3 & 1, 1 + (how >> 4 & 3), 2, NULL, 0};
+    int64_t *room = how & 64 ? malloc(ROOM) : NULL; /* where a one-call function's executor lies, if it fits */
+    Context context = {table, how & 3, how >> 2 & 1, how >> 3 & 1, 1 + (how >> 4 & 3), 2, room, room ? ROOM : 0};
     if (!table[0])
         aclnn_bw_load_kernels(aclnn_bw_best_isa(), table);
     memset(t, 0, sizeof t);
@@ -202,17 +285,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     default:
         status = aclnn_bw_replication_pad2d_backward(&context, tp[0], tp[1], ap[0], tp[2], &executor);
     }
-    if ((status == 0) != (executor != NULL) || (status != 0 && !*aclnn_bw_recent_message()))
-        abort(); /* a refusal says why and makes no executor */
+    if ((said(status) == 0) != (executor != NULL))
+        abort(); /* a refusal makes no executor */
     if (executor) {
-        int64_t need = executor->workspace_size;
-        if (executor->bytes <= MOST_WORK && need <= 1 << 24) {
-            char *workspace = need ? malloc((size_t)need) : NULL;
-            aclnn_bw_execute(executor, op, workspace, need);
-            free(workspace);
-        }
+        live(&in, executor, &context, t);
         aclnn_bw_delete_executor(executor);
     }
+    free(room);
     for (int i = 0; i < TENSORS; i++)
         free(t[i].data);
     return 0;
