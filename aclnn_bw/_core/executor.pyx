@@ -212,7 +212,8 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
         return i
     run.executor = executor
     run.bad = ALL_GOOD
-    run.workspace = <char*>round_up(<int64_t><uintptr_t>workspace, ALIGNMENT)
+    # Kernels that need no scratch add nothing to its address, but C has no null plus nothing.
+    run.workspace = <char*>run if workspace == NULL else <char*>round_up(<int64_t><uintptr_t>workspace, ALIGNMENT)
     return SUCCESS
 
 
