@@ -1,24 +1,239 @@
-"""The pages under docs/ tell the truth: their examples run."""
+"""The pages under docs/ tell the truth: their examples run, their tables and pictures are those of the library, their
+links lead somewhere, the Chinese ones say the same, and the site builds without a warning."""
 
 import doctest
+import importlib.util
+import os
 import re
-from pathlib import Path
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+from io import StringIO
 
+import numpy as np
 import pytest
+from pages import CHINESE, DOCS, ROOT, Page, differences
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+import aclnn_bw
+from aclnn_bw import cli
+
+PAGES = [Page.read(path) for path in sorted(DOCS.rglob("*.md"))]
+OPERATORS = {
+    "avg_pool2d": "AvgPool2dBackward",
+    "im2col": "Im2colBackward",
+    "max_pool2d": "MaxPool2dWithMaskBackward",
+    "replication_pad2d": "ReplicationPad2dBackward",
+    "upsample_nearest_exact1d": "UpsampleNearestExact1dBackward",
+}
+LANGUAGES = {"python", "cpp", "text", "sh", "cmake"}
+REQUIRED = os.environ.get("ACLNN_BW_REQUIRE_DOCS") == "1"
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def test_there_are_pages():
-    assert PAGES
+    assert len(PAGES) > 5
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_examples(page):
-    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    test = doctest.DocTestParser().get_doctest("".join(blocks), {}, page.name, str(page), 0)
-    assert test.examples
-    report = []
-    failed, _ = doctest.DocTestRunner().run(test, out=report.append)
-    assert failed == 0, "".join(report)
+@each_page
+def test_every_fence_is_found(page):
+    assert page.text.count("\n```") == 2 * len(page.blocks)
+    assert {block.language for block in page.blocks} <= LANGUAGES
+
+
+@each_page
+def test_python(page):
+    """All blocks of a page in their order, in one namespace: sessions are compared, programs are run."""
+    for module in page.requires:
+        pytest.importorskip(module)
+    names = {"__name__": page.name}
+    for block in page.blocks:
+        if block.language != "python":
+            continue
+        if block.code.startswith(">>>"):
+            test = doctest.DocTestParser().get_doctest(block.code, names, page.name, str(page.path), block.line - 1)
+            test.globs = names  # what a session defines stays for the next
+            report = []
+            failed, _ = doctest.DocTestRunner().run(test, out=report.append, clear_globs=False)
+            assert failed == 0, "".join(report)
+        else:
+            with redirect_stdout(StringIO()):
+                exec(compile("\n" * (block.line - 1) + block.code, str(page.path), "exec"), names)
+
+
+@each_page
+def test_commands(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = [line for block in page.blocks if block.language == "sh" for line in block.code.splitlines()]
+    for line in lines:
+        if line.startswith("aclnn-bw "):
+            assert cli.main(shlex.split(line, comments=True)[1:]) == 0, capsys.readouterr().err
+
+
+@each_page
+def test_links_lead_to_files(page):
+    for target in page.links:
+        path = target.partition("#")[0]
+        if path and not target.startswith("http"):
+            assert (page.path.parent / path).is_file(), target
+
+
+@each_page
+def test_names_in_the_text_exist(page):
+    names = set(re.findall(r"`(acl\w+|ACLNN?_(?!BW)\w+|[a-z]+_num_threads|Acl\w+|show_config)\b", page.prose))
+    names -= {"aclnn", "aclnn_bw", "aclnnXxx", "aclnnXxxGetWorkspaceSize"}
+    assert [name for name in sorted(names) if not hasattr(aclnn_bw, name)] == []
+
+
+# ---- the operators' pages -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_dtypes_of_the_products(name):
+    operators = aclnn_bw.show_config(mode="dict")["operators"]
+    page = Page.read(DOCS / "operators" / f"{name}.md")
+    tables = {tuple(table[0]): table[1:] for table in page.tables}
+    found = [rows for head, rows in tables.items() if head[0] == "product" and "dtypes" in head[1]]
+    expected = [operators[OPERATORS[name]]]
+    if name == "max_pool2d":
+        expected.append(operators["MaxPool2dWithMask"])
+    assert len(found) == len(expected)
+    for rows, dtypes in zip(found, expected, strict=True):
+        assert {row[0].strip("`"): re.findall(r"`(ACL_\w+)`", row[1]) for row in rows} == dtypes
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_signatures(name):
+    """The first table of a page has the argument names of the calls, in their order."""
+    cells = [row[1] for row in Page.read(DOCS / "operators" / f"{name}.md").tables[0][1:]]
+    calls = [re.fullmatch(r"`(\w+)\((.*)\)`", cell) for cell in cells]
+    assert len(calls) >= 3
+    for call in calls:
+        signature = getattr(aclnn_bw, call.group(1)).__doc__.splitlines()[0]
+        if "Workspace" in call.group(2) or call.group(2).startswith("workspace"):
+            assert call.group(2).startswith("workspace, workspaceSize, executor")
+        else:
+            assert signature == f"{call.group(1)}({call.group(2)})"
+
+
+def test_numbers_of_the_enums():
+    (table,) = [table for table in Page.read(DOCS / "porting.md").tables if table[0] == ["enum", "members"]]
+    enums = {row[0].strip("`"): dict(re.findall(r"`(\w+)` (-?\d+)", row[1])) for row in table[1:]}
+    assert len(enums) == 7
+    for name, members in enums.items():
+        expected = {member.name: str(int(member)) for member in getattr(aclnn_bw, name)}
+        assert members == expected, name
+
+
+# ---- the pictures ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def draw():
+    spec = importlib.util.spec_from_file_location("draw", DOCS / "pictures" / "draw.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pictures_are_as_drawn(draw):
+    for path, content in draw.drawn():
+        assert path.read_text(encoding="utf-8") == content, path.name
+
+
+def gradients_of_each_output(name):
+    """gradInput for a gradOutput of zeros with a single one, at each place in turn."""
+    mask = aclnn_bw.max_pool2d_with_mask(np.float32([[[3, 1, 2], [0, 5, 4], [9, 7, 8]]]), 2, 1)[1]
+    shape, call = {
+        "avg_pool2d": ((3, 3), lambda g: aclnn_bw.avg_pool2d_backward(g, (1, 5, 5), 3, 2, 1)),
+        "max_pool2d": ((2, 2), lambda g: aclnn_bw.max_pool2d_with_mask_backward(g, (1, 3, 3), mask, 2, 1)),
+        "im2col": ((4, 4), lambda g: aclnn_bw.im2col_backward(g, (3, 3), 2)),
+        "replication_pad2d": ((4, 6), lambda g: aclnn_bw.replication_pad2d_backward(g, (1, 3, 3), (1, 2, 1, 0))),
+        "upsample_nearest_exact1d": ((1, 5), lambda g: aclnn_bw.upsample_nearest_exact1d_backward(g, 5, (1, 1, 3))),
+    }[name]
+    for one in np.eye(shape[0] * shape[1], dtype=np.float32):
+        yield np.squeeze(call(one.reshape(1, *shape)))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_pictures_show_what_feeds_what(draw, name):
+    feeds = getattr(draw, name)()
+    for o, gradient in enumerate(gradients_of_each_output(name)):
+        expected = {place for place, outputs in feeds.items() if o in outputs}
+        assert set(zip(*(axis.tolist() for axis in np.nonzero(gradient)), strict=True)) == expected
+
+
+# ---- the Chinese pages ----------------------------------------------------------------------------------------------
+
+TRANSLATED = [page for page in PAGES if CHINESE in page.path.parents]
+
+
+def english_of(page):
+    return Page.read(DOCS / page.path.relative_to(CHINESE))
+
+
+@pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.name)
+def test_chinese_pages_say_the_same(page):
+    assert list(differences(english_of(page), page)) == []
+
+
+def test_differences_are_seen():
+    english = Page(DOCS / "a.md", "# T\n\n| a | b |\n|---|---|\n| `x` 3 | 1.5 |\n\n```python\nf(1)  # one\n```\n")
+    for old, new in (("`x`", "`y`"), (" 3 ", " 4 "), ("1.5", "1.50"), ("f(1)", "f(2)"), ("# T", "## T"),
+                     ("```python", "```sh"), ("| 1.5 |", "|")):  # fmt: skip
+        changed = Page(DOCS / "b.md", english.text.replace(old, new))
+        if old == "| 1.5 |":
+            with pytest.raises(AssertionError):
+                list(differences(english, changed))
+        else:
+            assert list(differences(english, changed)) != [], (old, new)
+    translated = Page(DOCS / "b.md", english.text.replace("| a |", "| 甲 |").replace("# one", "# 一"))
+    assert list(differences(english, translated)) == []
+
+
+# ---- the reference and the site -------------------------------------------------------------------------------------
+
+
+def test_the_reference_is_complete():
+    described = re.findall(r"^::: aclnn_bw\.(\w+)$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    enums = (aclnn_bw.aclDataType, aclnn_bw.aclFormat, aclnn_bw.CubeMathType, aclnn_bw.aclrtMemMallocPolicy,
+             aclnn_bw.aclrtMemcpyKind, aclnn_bw.AclnnStatus, aclnn_bw.AclError)  # fmt: skip
+    members = {name for enum in enums for name in enum.__members__}
+    wanted = [name for name in aclnn_bw.__all__ if name not in members and not name.startswith("__")]
+    assert Counter(described) == Counter(wanted)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    if find_spec("mkdocs") is None:
+        if REQUIRED:
+            pytest.fail("ACLNN_BW_REQUIRE_DOCS=1, but mkdocs is not installed")
+        pytest.skip("mkdocs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(ROOT / "mkdocs.yml"), "-d", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    # Elsewhere than in the root, whose source folder may not be compiled.
+    done = subprocess.run(command, cwd=folder.parent, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+def test_the_site_builds_without_a_warning(site):
+    assert (site / "index.html").exists()
+    assert (site / "zh" / "index.html").exists() == (CHINESE / "index.md").exists()
+
+
+def test_the_site_fetches_nothing(site):
+    for page in site.rglob("*.html"):
+        tags = re.findall(r"<(?:script|link|img|iframe)\b[^>]*", page.read_text(encoding="utf-8"))
+        assert [tag for tag in tags if re.search(r"""(?:src|href)=["']?(?:https?:)?//""", tag)] == []
+
+
+def test_the_reference_has_the_docstrings(site):
+    text = (site / "reference" / "index.html").read_text(encoding="utf-8")
+    assert "Return the gradient of avg_pool2d with respect to its input." in text
+    assert "<span class=\"n\">countIncludePad</span>" in text

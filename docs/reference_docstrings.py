@@ -1,0 +1,58 @@
+"""Gives the generated reference what static analysis cannot see, as an extension of griffe.
+
+Signatures come from the sources and, for the compiled module, from its stub file; its docstrings come from the module
+itself, which must be installed. Examples are fenced, so that they are shown as code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from inspect import cleandoc
+from typing import Any
+
+import griffe
+
+
+class RuntimeDocstrings(griffe.Extension):
+    """Docstrings of the compiled module, and fences around examples."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Complete the package once it is loaded."""
+        native = pkg["_native"]
+        add_docstrings(native, importlib.import_module(native.path))
+        fence_examples(pkg)
+
+
+def add_docstrings(described: griffe.Module | griffe.Class, runtime: Any) -> None:
+    """Take the docstrings of a module or class from the object that runs."""
+    for name, member in described.members.items():
+        text = getattr(getattr(runtime, name, None), "__doc__", None)
+        if member.is_alias or not (member.is_function or member.is_class) or not text:
+            continue
+        text = cleandoc(text)
+        if text.startswith(f"{name}("):  # Cython writes the signature first
+            text = text.partition("\n\n")[2]
+        member.docstring = griffe.Docstring(text, parent=member)
+        if isinstance(member, griffe.Class):
+            add_docstrings(member, getattr(runtime, name))
+
+
+def fence_examples(described: griffe.Object) -> None:
+    """Fence the examples in the docstrings of an object and all that it holds."""
+    if described.docstring is not None:
+        described.docstring.value = fenced(described.docstring.value)
+    for member in described.members.values():
+        if not member.is_alias:
+            fence_examples(member)
+
+
+def fenced(text: str) -> str:
+    """Put a fence around each paragraph that is an example, and take the rest for plain text."""
+    paragraphs = cleandoc(text).split("\n\n")
+    return "\n\n".join(f"```pycon\n{part}\n```" if part.startswith(">>> ") else escaped(part) for part in paragraphs)
+
+
+def escaped(text: str) -> str:
+    """Keep Markdown from reading products as emphasis and brackets as links; what stands in `code` stays."""
+    return re.sub(r"(`[^`]*`)|([*_\[\]<])", lambda found: found.group(1) or "\\" + found.group(2), text)
