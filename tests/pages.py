@@ -1,4 +1,8 @@
-"""The pages of the documentation, taken apart: fenced blocks, tables, headings and links."""
+"""The pages of the documentation, taken apart: fenced blocks, tables, headings and links.
+
+``python tests/pages.py`` brings the Chinese pages up to date where no translator is needed, that is in their code and
+in tables without a Chinese word below the head, and prints in which other places they differ from the English ones.
+"""
 
 import re
 from collections import Counter
@@ -9,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 CHINESE = DOCS / "zh"
+# Chinese counts the phases in words.
+PHASE = re.compile(r"phases? [12]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,13 @@ class Block:
     def without_comments(self):
         """The lines of the code, without comments and the blanks before them."""
         mark = "//" if self.language == "cpp" else "#"
-        return [re.sub(rf"(^|\s+){mark} .*$", "", line).rstrip() for line in self.code.splitlines()]
+        lines = [re.sub(rf"(^|\s+){mark} .*$", "", line).rstrip() for line in self.code.splitlines()]
+        # What follows a path in a tree is a comment, too.
+        return [re.sub(r"^(\S+/)\s+.*$", r"\1", line) for line in lines] if self.language == "text" else lines
+
+
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"(?:^\|.*\|\n)+", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -48,12 +60,12 @@ class Page:
 
     @property
     def blocks(self):
-        found = re.finditer(r"^```(\w+)\n(.*?)^```$", self.text, re.MULTILINE | re.DOTALL)
+        found = FENCED.finditer(self.text)
         return [Block(b.group(1), b.group(2), self.text.count("\n", 0, b.start(2)) + 1) for b in found]
 
     @property
     def prose(self):
-        return re.sub(r"^```\w*\n.*?^```$", "", self.text, flags=re.MULTILINE | re.DOTALL)
+        return FENCED.sub("", self.text)
 
     @property
     def headings(self):
@@ -67,8 +79,7 @@ class Page:
     @property
     def tables(self):
         """Each table as rows of cells; the first row is the head."""
-        found = re.findall(r"(?:^\|.*\|\n)+", self.prose + "\n", re.MULTILINE)
-        tables = [[_cells(line) for line in table.splitlines()] for table in found]
+        tables = [[_cells(line) for line in table.splitlines()] for table in TABLE.findall(self.prose + "\n")]
         for table in tables:
             assert all(re.fullmatch(r":?-+:?", cell) for cell in table[1]), table[1]
             assert len({len(row) for row in table}) == 1, table
@@ -81,10 +92,11 @@ def _cells(line):
 
 def facts(cell):
     """What a translation must keep: code, numbers and names such as float32, gradOutput or Ascend910B."""
+    cell = PHASE.sub("phase", cell)
     code = re.findall(r"`[^`]+`", cell)
     rest = re.sub(r"`[^`]+`|\]\([^)]*\)", " ", cell)
     words = re.findall(r"[A-Za-z0-9_.+\-]+", rest)
-    names = [word.strip(".-+") for word in words if re.search(r"\d|_|[a-z][A-Z]|^[A-Z]{2}", word)]
+    names = [word.strip(".-+").removesuffix("-bit") for word in words if re.search(r"\d|_|[a-z][A-Z]|^[A-Z]{2}", word)]
     return Counter(code + names)
 
 
@@ -97,12 +109,21 @@ def differences(english, chinese):
     """What a translation has changed that it must keep, in sentences."""
     yield from _differing_blocks(english.blocks, chinese.blocks)
     yield from _differing_tables(english.tables, chinese.tables)
+    numbers = [_numbers(page) for page in (english, chinese)]
+    if numbers[0] != numbers[1]:
+        yield f"numbers in the text: {numbers[0] - numbers[1]}, {numbers[1] - numbers[0]}"
     levels = [[len(marks) for marks, _ in page.headings] for page in (english, chinese)]
     if levels[0] != levels[1]:
         yield f"levels of headings: {levels[0]} and {levels[1]}"
     targets = [[target.partition("#")[0].rpartition("/")[2] for target in page.links] for page in (english, chinese)]
     if Counter(targets[0]) != Counter(targets[1]):
         yield f"links: {Counter(targets[0]) - Counter(targets[1])}, {Counter(targets[1]) - Counter(targets[0])}"
+
+
+def _numbers(page):
+    """The numbers of the text that stand alone, tables and links left out."""
+    text = re.sub(r"^\|.*\|$|\]\([^)]*\)|`[^`]*`", " ", PHASE.sub("phase", page.prose), flags=re.MULTILINE)
+    return Counter(re.findall(r"(?<![A-Za-z0-9_.])\d+(?:\.\d+)?(?![A-Za-z0-9_])", text))
 
 
 def _differing_blocks(english, chinese):
@@ -123,5 +144,46 @@ def _differing_tables(english, chinese):
         return
     for one, other in zip(english, chinese, strict=True):
         for a, b in zip(chain(*one[1:]), chain(*other[1:]), strict=True):
-            if facts(a) != facts(b) or (is_bare(a) and a != b):
+            if facts(a) != facts(b) or (is_bare(a) and a != b.replace("、", ", ")):
                 yield f"cell {a!r} and {b!r}: {facts(a) - facts(b)}, {facts(b) - facts(a)}"
+
+
+# ---- bringing the Chinese pages up to date --------------------------------------------------------------------------
+
+
+def pairs():
+    """Each English page with its Chinese one."""
+    paths = [(DOCS / path.relative_to(CHINESE), path) for path in sorted(CHINESE.rglob("*.md"))]
+    paths.append((ROOT / "README.md", ROOT / "README.zh-CN.md"))
+    return [(Page.read(english), Page.read(chinese)) for english, chinese in paths]
+
+
+def updated(english, chinese):
+    """The Chinese text with the English code, and the English rows of tables that have no Chinese word in theirs."""
+    blocks, tables = iter(english.blocks), iter(TABLE.findall(english.prose + "\n"))
+
+    def table(old):
+        new = next(tables).splitlines(keepends=True)
+        head, rule, *body = old.group().splitlines(keepends=True)
+        return old.group() if re.search("[\u4e00-\u9fff]", "".join(body)) else "".join([head, rule, *new[2:]])
+
+    def block(old):
+        new = next(blocks)
+        seen = Block(old.group(1), old.group(2), 0)
+        kept = dict(zip(seen.without_comments(), seen.code.splitlines(), strict=True))  # with the translated comments
+        lines = zip(new.without_comments(), new.code.splitlines(), strict=True)
+        code = "".join(kept.get(bare, line) + "\n" for bare, line in lines)
+        return f"```{new.language}\n{code}```"
+
+    counts = [(len(page.blocks), len(page.tables)) for page in (english, chinese)]
+    if counts[0] != counts[1]:
+        return chinese.text
+    parts = re.split(r"(^```\w+\n.*?^```$)", chinese.text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(FENCED.sub(block, part) if part.startswith("```") else TABLE.sub(table, part) for part in parts)
+
+
+if __name__ == "__main__":
+    for english, chinese in pairs():
+        chinese.path.write_text(updated(english, chinese), encoding="utf-8")
+        for difference in differences(english, Page.read(chinese.path)):
+            print(f"{chinese.name}: {difference}")

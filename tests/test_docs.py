@@ -15,7 +15,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from pages import CHINESE, DOCS, ROOT, Page, differences
+from pages import CHINESE, DOCS, ROOT, Page, differences, pairs, updated
 
 import aclnn_bw
 from aclnn_bw import cli
@@ -168,16 +168,36 @@ def test_pictures_show_what_feeds_what(draw, name):
 
 # ---- the Chinese pages ----------------------------------------------------------------------------------------------
 
-TRANSLATED = [page for page in PAGES if CHINESE in page.path.parents]
+@pytest.mark.parametrize(("english", "chinese"), pairs(), ids=lambda page: page.name)
+def test_chinese_pages_say_the_same(english, chinese):
+    assert list(differences(english, chinese)) == []
 
 
-def english_of(page):
-    return Page.read(DOCS / page.path.relative_to(CHINESE))
+def test_every_operator_has_a_chinese_page():
+    english, chinese = ({path.name for path in (root / "operators").glob("*.md")} for root in (DOCS, CHINESE))
+    assert chinese == english
 
 
-@pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.name)
-def test_chinese_pages_say_the_same(page):
-    assert list(differences(english_of(page), page)) == []
+@pytest.mark.parametrize(("english", "chinese"), pairs(), ids=lambda page: page.name)
+def test_nothing_is_left_to_update(english, chinese):
+    assert updated(english, chinese) == chinese.text
+
+
+def test_an_update_keeps_what_is_translated():
+    english = Page(DOCS / "a.md", "| a | b |\n|---|---|\n| x | 2 |\n\n```python\nf(2)  # one\ng()\n```\n")
+    chinese = Page(DOCS / "b.md", "| 甲 | 乙 |\n|---|---|\n| x | 1 |\n\n```python\nf(2)  # 一\n```\n")
+    expected = "| 甲 | 乙 |\n|---|---|\n| x | 2 |\n\n```python\nf(2)  # 一\ng()\n```\n"
+    assert updated(english, chinese) == expected
+
+
+def test_links_of_the_chinese_readme():
+    page = Page.read(ROOT / "README.zh-CN.md")
+    anchors = {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for _, title in page.headings}
+    for target in page.links:
+        if target.startswith("#"):
+            assert target[1:] in anchors, target
+        elif not target.startswith("http"):
+            assert (ROOT / target).exists(), target
 
 
 def test_differences_are_seen():
