@@ -244,7 +244,8 @@ def site(tmp_path_factory):
 
 def test_the_site_builds_without_a_warning(site):
     assert (site / "index.html").exists()
-    assert (site / "zh" / "index.html").exists() == (CHINESE / "index.md").exists()
+    for page, language in (("operators", "en"), ("zh/operators", "zh")):
+        assert f'<html lang="{language}"' in (site / page / "index.html").read_text(encoding="utf-8")
 
 
 def test_the_site_fetches_nothing(site):
