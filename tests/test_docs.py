@@ -28,7 +28,7 @@ OPERATORS = {
     "replication_pad2d": "ReplicationPad2dBackward",
     "upsample_nearest_exact1d": "UpsampleNearestExact1dBackward",
 }
-LANGUAGES = {"python", "cpp", "text", "sh", "cmake"}
+LANGUAGES = {"python", "c", "cpp", "cmake", "sh", "text"}
 REQUIRED = os.environ.get("ACLNN_BW_REQUIRE_DOCS") == "1"
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
