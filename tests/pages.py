@@ -115,7 +115,8 @@ def differences(english, chinese):
     levels = [[len(marks) for marks, _ in page.headings] for page in (english, chinese)]
     if levels[0] != levels[1]:
         yield f"levels of headings: {levels[0]} and {levels[1]}"
-    targets = [[target.partition("#")[0].rpartition("/")[2] for target in page.links] for page in (english, chinese)]
+    files = [[target.partition("#")[0].rpartition("/")[2] for target in page.links] for page in (english, chinese)]
+    targets = [[file.replace(".zh-CN", "") for file in names] for names in files]  # the READMEs point to each other
     if Counter(targets[0]) != Counter(targets[1]):
         yield f"links: {Counter(targets[0]) - Counter(targets[1])}, {Counter(targets[1]) - Counter(targets[0])}"
 
