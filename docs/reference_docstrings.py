@@ -20,8 +20,19 @@ class RuntimeDocstrings(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Complete the package once it is loaded."""
         native = pkg["_native"]
-        add_docstrings(native, importlib.import_module(native.path))
+        runtime = importlib.import_module(native.path)
+        add_overloaded(native, runtime)
+        add_docstrings(native, runtime)
         fence_examples(pkg)
+
+
+def add_overloaded(described: griffe.Module, runtime: Any) -> None:
+    """Give a function that the stubs have in several forms the signature that it runs with."""
+    for name, forms in described.overloads.items():
+        if forms and name not in described.members:
+            signature = getattr(runtime, name).__doc__.partition("\n")[0]
+            found = griffe.visit(described.path, filepath=described.filepath, code=f"def {signature}: ...")
+            described.set_member(name, found[name])
 
 
 def add_docstrings(described: griffe.Module | griffe.Class, runtime: Any) -> None:

@@ -2,9 +2,12 @@
 
 ``python tests/pages.py`` brings the Chinese pages up to date where no translator is needed, that is in their code and
 in tables without a Chinese word below the head, and prints in which other places they differ from the English ones.
+With ``--accept`` it first writes what the examples of the English pages print now; look at the difference.
 """
 
+import doctest
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
@@ -183,7 +186,50 @@ def updated(english, chinese):
     return "".join(FENCED.sub(block, part) if part.startswith("```") else TABLE.sub(table, part) for part in parts)
 
 
+class Accepting(doctest.DocTestRunner):
+    """Notes what an example prints where it should print something else."""
+
+    def __init__(self):
+        super().__init__()
+        self.printed = {}
+
+    def report_failure(self, out, test, example, got):
+        self.printed[example.lineno] = (example, got)
+
+    def report_unexpected_exception(self, out, test, example, exc_info):
+        raise exc_info[1]
+
+
+def accepted(page):
+    """The text of a page with what its examples print now."""
+    names = {"__name__": page.name}
+
+    def rerun(found):
+        language, code = found.groups()
+        if language != "python":
+            return found.group()
+        if not code.startswith(">>>"):
+            exec(code, names)
+            return found.group()
+        test = doctest.DocTestParser().get_doctest(code, names, page.name, page.name, 0)
+        test.globs = names
+        runner = Accepting()
+        runner.run(test, clear_globs=False)
+        lines = code.splitlines(keepends=True)
+        for first, (example, got) in sorted(runner.printed.items(), reverse=True):
+            start = first + example.source.count("\n")
+            lines[start : start + example.want.count("\n")] = [got]
+        return f"```python\n{''.join(lines)}```"
+
+    return FENCED.sub(rerun, page.text)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--accept"]:
+        for path in DOCS.rglob("*.md"):
+            page = Page.read(path)
+            if CHINESE not in path.parents and not page.requires:
+                path.write_text(accepted(page), encoding="utf-8")
     for english, chinese in pairs():
         chinese.path.write_text(updated(english, chinese), encoding="utf-8")
         for difference in differences(english, Page.read(chinese.path)):

@@ -15,7 +15,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from pages import CHINESE, DOCS, ROOT, Page, differences, pairs, updated
+from pages import CHINESE, DOCS, ROOT, Page, accepted, differences, pairs, updated
 
 import aclnn_bw
 from aclnn_bw import cli
@@ -188,6 +188,12 @@ def test_an_update_keeps_what_is_translated():
     chinese = Page(DOCS / "b.md", "| 甲 | 乙 |\n|---|---|\n| x | 1 |\n\n```python\nf(2)  # 一\n```\n")
     expected = "| 甲 | 乙 |\n|---|---|\n| x | 2 |\n\n```python\nf(2)  # 一\ng()\n```\n"
     assert updated(english, chinese) == expected
+
+
+def test_accepting_changes_only_what_is_printed():
+    text = "```python\n>>> def f():\n...     return 2\n>>> f()\n1\n>>> 3\n3\n```\n\n```python\n>>> f() + 1\n```\n"
+    expected = text.replace("\n1\n", "\n2\n").replace("f() + 1\n", "f() + 1\n3\n")
+    assert accepted(Page(DOCS / "a.md", text)) == expected
 
 
 def test_links_of_the_chinese_readme():
