@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import reference
 
 import aclnn_bw
 from fuzz import rules
@@ -26,23 +25,8 @@ NUMBERS = {
 FORMATS = [int(format) for format in aclnn_bw.aclFormat]
 PRODUCTS = ("Host", "Ascend910B", "Ascend910", "Ascend310P")
 HOSTILE_INTS = (
-    0,
-    -1,
-    1,
-    2,
-    7,
-    51,
-    256,
-    2**31 - 1,
-    2**31,
-    2**32,
-    2**62,
-    2**63 - 1,
-    2**63,
-    -(2**31),
-    -(2**63),
-    -(2**63) - 1,
-)
+    0, -1, 1, 2, 7, 51, 256, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, -(2**31), -(2**63), -(2**63) - 1,
+)  # fmt: skip
 NO_INTS = (math.nan, math.inf, 1.0, True, None, "1", np.float32(1), np.True_, 1j, [1])
 CANARY = 0xA5
 _MARGIN = 64
@@ -57,30 +41,68 @@ _BYTES = _pool.integers(0, 256, 1 << 16, np.uint8)
 _UNIFORM = _pool.random(1 << 14)
 
 
-@dataclass
+class Dice(Random):
+    """Random numbers: not quite even ones, in a third of the time."""
+
+    def choice(self, values: Any) -> Any:
+        return values[int(self.random() * len(values))]
+
+    def randrange(self, start: int, stop: int | None = None) -> int:  # type: ignore[override]
+        return int(self.random() * start) if stop is None else start + int(self.random() * (stop - start))
+
+    def randint(self, low: int, high: int) -> int:
+        return low + int(self.random() * (high - low + 1))
+
+
+class Arena:
+    """The memory of a call's tensors, a canary between them: one comparison shows whatever was written."""
+
+    def __init__(self, size: int) -> None:
+        room = np.full(size + 64, CANARY, np.uint8)
+        self.memory = room[-room.ctypes.data % 64 :][:size]
+        self.address = self.memory.ctypes.data
+        self.used = 0
+        self.before = b""
+
+    def clear(self) -> None:
+        self.memory[: self.used] = CANARY
+        self.used, self.before = 0, b""
+
+    def take(self, size: int, alignment: int) -> int:
+        """Where `size` bytes begin, at a multiple of the alignment."""
+        start = -(-(self.used + _MARGIN) // alignment) * alignment
+        self.used = start + size + 1 + _MARGIN  # 1 for what shall be misaligned
+        if self.used > self.memory.size:
+            self.used = self.memory.size
+            raise ValueError("too large for the arena")
+        return start
+
+    def remember(self) -> None:
+        self.before = self.memory[: self.used].tobytes()
+
+    def untouched(self) -> bool:
+        return self.memory[: self.used].tobytes() == self.before
+
+
+ARENA = Arena(1 << 24)
+
+
+@dataclass(slots=True)
 class Argument:
     """What is passed, what it means (rules.Call), and where it lies if it is a tensor."""
 
     value: Any
     meaning: Any
     array: np.ndarray[Any, Any] | None = None  # over the tensor's memory, also where the argument is something else
-    buffer: np.ndarray[Any, Any] | None = None
-    start: int = 0  # of the storage in the buffer
-    before: bytes = b""  # what an output's buffer holds when the call is made
+    start: int = 0  # of the storage in the arena
+    end: int = 0
 
-    def outside_untouched(self) -> bool:
-        """Whether every byte of the buffer that is not the view's is as it was; the view is painted over."""
-        assert self.array is not None
-        assert self.buffer is not None
-        before = np.frombuffer(bytearray(self.before), np.uint8)
-        kind, at = f"V{self.array.itemsize}", self.array.ctypes.data - self.buffer.ctypes.data
-        for memory in (before, self.buffer):
-            painted: Any = np.ndarray(self.array.shape, kind, memory, at, self.array.strides)
-            painted[...] = np.void(bytes(self.array.itemsize))
-        return bool(np.array_equal(before, self.buffer))
-
-    def untouched(self) -> bool:
-        return self.buffer is None or self.buffer.tobytes() == self.before
+    def restore(self) -> None:
+        """Undo what was written to the view, and to nothing else."""
+        array = self.array
+        if array is not None and array.size:
+            at = array.ctypes.data - ARENA.address
+            array[...] = np.ndarray(array.shape, array.dtype, ARENA.before, at, array.strides)
 
 
 @dataclass
@@ -103,23 +125,29 @@ class Drawn:
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
 def _strides(random: Random, shape: tuple[int, ...], how: str) -> tuple[int, ...]:
     """Strides in elements: row-major, or the axes in any order with gaps and in either direction."""
+    if how == "row-major":
+        return _row_major(tuple(size or 1 for size in shape))
     order = list(range(len(shape)))
-    if how != "row-major":
-        random.shuffle(order)
+    random.shuffle(order)
     strides, span = [0] * len(shape), 1
-    for axis in reversed(order):
-        gap = random.choice((0, 0, 1, 3)) if how != "row-major" else 0
+    for axis in order:
+        gap = random.choice((0, 0, 1, 3))
         strides[axis] = span + gap
         span += (shape[axis] - 1) * strides[axis] + gap if shape[axis] else 0
-        if how == "row-major":
-            span = strides[axis] * max(shape[axis], 1)
-        elif random.random() < 0.3:
+        if random.random() < 0.3:
             strides[axis] = -strides[axis]
     if how == "overlapping" and shape:
-        axis = random.randrange(len(shape))
-        strides[axis] = random.choice((0, 0, 1, 2))
+        strides[random.randrange(len(shape))] = random.choice((0, 0, 1, 2))
     return tuple(strides)
 
 
@@ -163,86 +191,95 @@ class Liar:
         return self.capsule
 
 
+_LAID = (("row-major", "row-major", "any", "overlapping"), ("row-major", "row-major", "any"))  # read, written
+_WRAPS = ("array",) * 6 + ("tensor",) * 3 + ("exporter", "interface")
+
+
 def tensor(
     random: Random, shape: tuple[int, ...], dtype: str, *, written: bool = False, how: str | None = None,
     wrap: str | None = None, fill: np.ndarray[Any, Any] | None = None, misaligned: bool = False,
-    format: int | None = None, within: tuple[np.ndarray[Any, Any], int] | None = None, hide: str = "",
+    format: int | None = None, within: tuple[int, int] | None = None, hide: str = "",
 ) -> Argument:  # fmt: skip
-    """Make a tensor argument; `within` puts it at a place of another one's buffer, `hide` says what is wrong."""
-    if how is None:
-        how = random.choice(
-            ("row-major", "row-major", "any") if written else ("row-major", "row-major", "any", "overlapping")
-        )
-    size, strides = SIZES[dtype], _strides(random, shape, how)
-    ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
-    low, high = (sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)) if 0 not in shape else (0, -1)
+    """Make a tensor argument; `within` puts it between two places of the arena, `hide` says what is wrong."""
+    size = SIZES[dtype]
+    strides = _strides(random, shape, how or random.choice(_LAID[written]))
+    low = high = 0
+    for n, stride in zip(shape, strides, strict=True):
+        if stride < 0:
+            low += (n - 1) * stride
+        else:
+            high += (n - 1) * stride
+    if 0 in shape:
+        low, high = 0, -1
     storage = high - low + 1
+    wanted = storage * size
     if within is None:
-        buffer = np.full(storage * size + 2 * _MARGIN + 32, CANARY, np.uint8)
-        start = _MARGIN + -(buffer.ctypes.data + _MARGIN) % 16 + misaligned
+        start = ARENA.take(wanted, size) + misaligned
+        if not written and wanted:
+            source, at = fill, 0
+            if source is None:
+                source = _VALUES[dtype]
+                at = random.randrange(max(source.size // size - storage, 1)) * size
+            piece = source[at : at + wanted]
+            ARENA.memory[start : start + wanted] = piece if piece.size == wanted else np.resize(source, wanted)
     else:
-        buffer, start = within
-        storage = min(storage, (buffer.size - start) // size)
-        if high - low + 1 > storage:
+        start, end = within
+        if wanted > end - start:
             raise ValueError("does not fit")
-    if not written and within is None:
-        source = fill if fill is not None else _VALUES[dtype]
-        at = random.randrange(0, max(source.size // size - storage, 1)) * size if fill is None else 0
-        piece = source[at : at + storage * size]
-        if piece.size < storage * size:
-            piece = np.resize(source, storage * size)
-        buffer[start : start + storage * size] = piece
-    array = np.ndarray(shape, DTYPES[dtype], buffer, start - low * size, tuple(stride * size for stride in strides))
-    address = buffer.ctypes.data + start
+    array: np.ndarray[Any, Any] = np.ndarray(
+        shape, DTYPES[dtype], ARENA.memory, start - low * size, tuple([stride * size for stride in strides])
+    )
+    address = ARENA.address + start
     alignment = size // 2 if dtype.startswith("complex") else size
     view = View(
         dtype, shape, strides, -low, storage, format_of(len(shape)), address, misaligned=address % alignment != 0
     )
     if wrap is None:
-        wrap = random.choice(("array",) * 6 + ("tensor",) * 3 + ("exporter", "interface"))
+        wrap = random.choice(_WRAPS)
     if dtype == "bfloat16" and wrap in ("exporter", "interface"):
         wrap = "array"
     value: Any = array
     if hide == "read-only":
         array.flags.writeable = False
-        view = replace(view, writable=False)
+        view = view._replace(writable=False)
     if hide == "swapped":
         value, wrap = array.view(array.dtype.newbyteorder()), "array"
-        view = replace(view, swapped=True)
+        view = view._replace(swapped=True)
     if hide == "broken" and size > 1 and storage and len(shape):
         steps = [stride * size for stride in strides]
         axis = max(range(len(shape)), key=lambda axis: abs(steps[axis]) * (shape[axis] > 1))
         steps[axis] -= (steps[axis] > 0) - (steps[axis] < 0)  # shorter, so that it stays inside
-        value, wrap = np.ndarray(shape, DTYPES[dtype], buffer, start - low * size, tuple(steps)), "array"
+        value, wrap = np.ndarray(shape, DTYPES[dtype], ARENA.memory, start - low * size, tuple(steps)), "array"
         if shape[axis] > 1 and steps[axis]:
-            view = replace(view, broken_stride=True)
+            view = view._replace(broken_stride=True)
             # NumPy's own flag says so too where the steps leave the alignment.
-            view = replace(view, misaligned=not value.flags.aligned)
+            view = view._replace(misaligned=not value.flags.aligned)
     if wrap == "tensor" and len(shape) <= rules.MOST_RANK:
-        view = replace(view, format=view.format if format is None else format)
+        view = view._replace(format=view.format if format is None else format)
         dims, steps, offset = list(shape), list(strides), -low
-        data: Any = buffer[start : start + storage * size]
-        data.flags.writeable = view.writable
+        data: Any = ARENA.memory[start : start + wanted]
+        if not view.writable:
+            data.flags.writeable = False
         if hide == "leaves":
             axis = random.randrange(len(shape))
             steps[axis] = random.choice((2**62, 2**63 - 1, -(2**63), steps[axis] + storage, -storage - 1, 2**40))
-            view = replace(view, strides=tuple(steps))
+            view = view._replace(strides=tuple(steps))
         if hide == "offset":
             offset = random.choice((-1, storage, 2**62, -(2**63), 2**63 - 1, offset + 1, offset - 1))
-            view = replace(view, offset=offset)
+            view = view._replace(offset=offset)
         if hide == "unbound":
-            data, view = None, replace(view, address=None, misaligned=False)
+            data, view = None, view._replace(address=None, misaligned=False)
         value = aclnn_bw.aclCreateTensor(
             dims, NUMBERS[dtype], steps, offset, view.format, [storage] if random.random() < 0.8 else [1, storage], data
         )
         if hide == "destroyed":
             aclnn_bw.aclDestroyTensor(value)
-            return Argument(value, Bad(INVALID, "destroyed"), array, buffer, start)
+            return Argument(value, Bad(INVALID, "destroyed"), array, start, start + wanted)
     elif wrap == "exporter" and view.writable and not view.misaligned:
         value = Exporter(array)
     elif wrap == "interface":
         value = Interface(array)
-    return Argument(value, view, array, buffer, start)
+    return Argument(value, view, array, start, start + wanted)
 
 
 NO_TENSORS: tuple[tuple[Any, Any], ...] = (
@@ -293,21 +330,14 @@ def spoil_tensor(random: Random, drawn: Drawn, name: str) -> Argument:
     if woe == "huge" and shape:
         return _huge(random, shape, dtype)
     if woe == "aliased":
-        other = drawn.arguments[
-            random.choice([n for n, a in drawn.arguments.items() if a.buffer is not None and n != name] or [name])
-        ]
+        others = [a for n, a in drawn.arguments.items() if a.array is not None and n != name]
+        other = random.choice(others) if others else old
         alike = written or getattr(other.meaning, "dtype", "") == dtype  # other bytes are no whole numbers
-        if other.buffer is not None and other is not old and alike:
+        if other is not old and alike:
+            step = random.choice((0, 0, SIZES[dtype], -SIZES[dtype], 1, math.prod(shape) * SIZES[dtype])) * written
+            within = max(other.start + step, 0), other.end + _MARGIN * written
             try:
-                step = random.choice((0, 0, SIZES[dtype], -SIZES[dtype], 1, math.prod(shape) * SIZES[dtype])) * written
-                return tensor(
-                    random,
-                    shape,
-                    dtype,
-                    written=written,
-                    within=(other.buffer, max(other.start + step, 0)),
-                    wrap="array",
-                )
+                return tensor(random, shape, dtype, written=written, within=within, wrap="array")
             except ValueError:
                 pass
     format = random.choice(FORMATS) if woe == "format" else None
@@ -328,11 +358,9 @@ def _huge(random: Random, shape: tuple[int, ...], dtype: str) -> Argument:
     if math.prod(filter(None, shape)) * SIZES[dtype] >= 2**63:
         shape = (2**40, *(1 for _ in shape[1:]))
     one = tensor(random, (1,), dtype, how="row-major", wrap="array")
-    assert one.array is not None
-    assert one.buffer is not None
-    value = np.ndarray(shape, DTYPES[dtype], one.buffer, one.start, (0,) * len(shape))
-    view = replace(one.meaning, shape=shape, strides=(0,) * len(shape), format=format_of(len(shape)))
-    return Argument(value, view, value, one.buffer, one.start)
+    value: Any = np.ndarray(shape, DTYPES[dtype], ARENA.memory, one.start, (0,) * len(shape))
+    view = one.meaning._replace(shape=shape, strides=(0,) * len(shape), format=format_of(len(shape)))
+    return Argument(value, view, value, one.start, one.end)
 
 
 # ---- the other arguments --------------------------------------------------------------------------------------------
@@ -442,18 +470,8 @@ class Drawing:
         """The argument, or in a one-call function perhaps its shape alone."""
         if self.two or self.random.random() < 0.5:
             return argument
-        return Argument(
-            argument.meaning.shape,
-            replace(
-                argument.meaning,
-                writable=True,
-                address=None,
-                misaligned=False,
-                strides=_row_major(argument.meaning.shape),
-                offset=0,
-                storage=math.prod(argument.meaning.shape),
-            ),
-        )
+        shape, dtype, format = argument.meaning.shape, argument.meaning.dtype, argument.meaning.format
+        return Argument(shape, View(dtype, shape, _row_major(shape), 0, math.prod(shape), format, None))
 
     def out(self, name: str, shape: tuple[int, ...], dtype: str, format: int | None = None) -> Argument:
         if self.two or self.random.random() < 0.6:
@@ -471,9 +489,12 @@ class Drawing:
             if random.random() < 0.02:
                 pad = (kernel[0] // 2 + 1, pad[1])
             ceil = random.random() < 0.3
-            pooled = reference.pooled_shape(size, kernel, stride, pad, ceil)
-            if min(pooled) >= 1:
-                return size, kernel, stride, pad, ceil, pooled
+            windows = (
+                rules.pooled(size[0], kernel[0], stride[0], pad[0], ceil),
+                rules.pooled(size[1], kernel[1], stride[1], pad[1], ceil),
+            )
+            if min(windows) >= 1:
+                return size, kernel, stride, pad, ceil, windows
 
     def stride(self, kernel: tuple[int, int], stride: tuple[int, int]) -> Argument:
         if stride == kernel and self.random.random() < 0.5:
@@ -483,8 +504,8 @@ class Drawing:
         return self.ints(stride)
 
 
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+def _container(leading: tuple[int, ...], kernel: tuple[int, int], pooled: tuple[int, int]) -> tuple[int, ...]:
+    return (*leading, kernel[0] * kernel[1], (-(-pooled[0] * pooled[1] // 16) + 1) * 32)
 
 
 def _avg(d: Drawing) -> None:
@@ -520,7 +541,7 @@ def _max(d: Drawing) -> None:
         d.drawn.layout = random.choice(("bitmask", "argmax"))
     d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype))
     d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
-    shape = reference.mask_shape((*leading, *size), kernel, stride, pad, ceil)
+    shape = _container(leading, kernel, pooled)
     at = random.randrange(1 << 15)
     fill = np.resize(_BYTES[at:], math.prod(shape))
     if d.drawn.layout == "argmax" and math.prod(kernel) > 1:
@@ -585,7 +606,7 @@ def _max_forward(d: Drawing) -> None:
     d.add("ceilMode", "ceil_mode", Argument(ceil, ceil))
     if d.two:
         d.add("out", "", d.out("out", (*leading, *pooled), d.dtype))
-        shape = reference.mask_shape((*leading, *size), kernel, stride, pad, ceil)
+        shape = _container(leading, kernel, pooled)
         d.add("indices", "", tensor(random, shape, "int8", written=True, how="row-major"))
         d.drawn.outputs = ("out", "indices")
     else:
@@ -594,9 +615,9 @@ def _max_forward(d: Drawing) -> None:
         if random.random() < 0.01:
             one = tensor(random, (1,), d.dtype, how="row-major", wrap="array")
             value = np.broadcast_to(one.value, (1, 1, 2, 2**31))
-            view = replace(one.meaning, shape=value.shape, strides=(0, 0, 0, 0), format=NCHW)
+            view = one.meaning._replace(shape=value.shape, strides=(0, 0, 0, 0), format=NCHW)
             for name, argument in (
-                ("self", Argument(value, view, None, one.buffer)), ("kernel_size", d.ints((2, 1))),
+                ("self", Argument(value, view)), ("kernel_size", d.ints((2, 1))),
                 ("stride", d.ints((1, 2**40))), ("padding", d.ints((0, 0))),
             ):  # fmt: skip
                 d.drawn.arguments[name] = argument
@@ -623,7 +644,9 @@ def _im2col(d: Drawing) -> None:
         size = (random.randint(1, 9), random.randint(1, 9))
         kernel, dilation = (random.randint(1, 3), random.randint(1, 3)), (random.randint(1, 2), random.randint(1, 2))
         pad, stride = (random.randint(0, 2), random.randint(0, 2)), (random.randint(1, 3), random.randint(1, 3))
-        windows = reference.pooled_shape(size, kernel, stride, pad, False, dilation)
+        windows = tuple(
+            rules.pooled(*axis, False, d) for *axis, d in zip(size, kernel, stride, pad, dilation, strict=True)
+        )
         if min(windows) >= 1:
             break
     *batch, channels = d.leading()
@@ -672,6 +695,7 @@ _BOOLS = ("ceilMode", "ceil_mode", "countIncludePad", "count_include_pad")
 
 def draw(random: Random) -> Drawn:
     """Draw a call: one in three is right, the others have up to three arguments replaced."""
+    ARENA.clear()
     operator = random.choice(rules.OPERATORS)
     drawing = Drawing(random, operator, random.choice(("two-phase", "two-phase", "one-call")))
     _DRAW[operator](drawing)
@@ -682,9 +706,7 @@ def draw(random: Random) -> Drawn:
         name = random.choice(list(drawn.arguments))
         drawn.arguments[name] = _spoiled(random, drawn, name)
     _read_shape(drawn)
-    for name in drawn.outputs:
-        argument = drawn.arguments[name]
-        argument.before = b"" if argument.buffer is None else argument.buffer.tobytes()
+    ARENA.remember()
     return drawn
 
 
@@ -704,7 +726,7 @@ def _enlarge(drawn: Drawn) -> None:
         elif name in ("inputSize", "input_size") and drawn.operator == "upsample":
             sizes = (batch, *argument.meaning[1:])
             drawn.arguments[name] = Argument(sizes, Ints(sizes))
-    drawn.outputs = tuple(name for name in drawn.outputs if drawn.arguments[name].buffer is not None)
+    drawn.outputs = tuple(name for name in drawn.outputs if drawn.arguments[name].array is not None)
 
 
 def _spoiled(random: Random, drawn: Drawn, name: str) -> Argument:

@@ -26,18 +26,20 @@ KNOWN: dict[str, str] = {
     "a window lies in the padding alone": "a second line of defence, which the rules before it make unreachable",
 }
 
-_SWITCH = """
-cdef extern from * nogil:
-    \"\"\"
-    #include <stdlib.h>
-    static int aclnn_bw_mutant(void)
-    {
-        static int number = -2;
-        if (number == -2)
-            number = getenv("ACLNN_BW_MUTANT") ? atoi(getenv("ACLNN_BW_MUTANT")) : -1;
-        return number;
-    }
-    \"\"\"
+_HEADER = """
+#ifndef ACLNN_BW_MUTANT_H
+#define ACLNN_BW_MUTANT_H
+#include <stdlib.h>
+static inline int aclnn_bw_mutant(void)
+{
+    static int number = -2;
+    if (number == -2)
+        number = getenv("ACLNN_BW_MUTANT") ? atoi(getenv("ACLNN_BW_MUTANT")) : -1;
+    return number;
+}
+#endif
+"""
+_SWITCH = """cdef extern from "mutant.h" nogil:
     int mutant "aclnn_bw_mutant" () noexcept
 
 """
@@ -77,7 +79,7 @@ def mutate(file: str, source: str, mutants: list[Mutant]) -> str:
         return source
     first = re.search(r"^cdef (?!extern)", source, re.MULTILINE)
     assert first is not None
-    return source[: first.start()] + _SWITCH.lstrip() + source[first.start() :]
+    return source[: first.start()] + _SWITCH + source[first.start() :]
 
 
 def _closing(text: str, opening: int) -> int:
@@ -99,6 +101,7 @@ def build(folder: Path) -> list[Mutant]:
         else:
             shutil.copy(source, folder / name)
     mutants: list[Mutant] = []
+    (folder / "aclnn_bw" / "_core" / "mutant.h").write_text(_HEADER)
     for path in sorted((folder / "aclnn_bw" / "_core").glob("*.p*x*")):
         source = path.read_text()
         path.write_text(mutate(path.name, source, mutants))

@@ -1,4 +1,4 @@
-"""What an accepted call must compute, from the arguments as they were understood, by the twin in reference.py."""
+"""What an accepted call must compute, from the arguments as they were understood, by the twin."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-import reference
 
+from fuzz import twin
 from fuzz.calls import DTYPES, Drawn
 from fuzz.rules import View
 
@@ -27,72 +27,66 @@ def _pair(values: Any) -> tuple[int, int]:
 def expected(drawn: Drawn) -> list[np.ndarray[Any, Any]] | None:
     """The outputs in argument order; None where the twin would take too long. Raises BadIndex."""
     a = {name: argument.meaning for name, argument in drawn.arguments.items()}
-    grad = drawn.arguments.get("gradOutput") or drawn.arguments.get("grad_output") or drawn.arguments["self"]
-    kernel = a.get("kernelSize") or a.get("kernel_size")
-    if kernel and math.prod(_pair(kernel)) > _MOST_POSITIONS:
-        return None
-    assert isinstance(grad.meaning, View)
-    values = np.array(grad.array)  # a copy, before anything is written
-    wide = np.complex128 if values.dtype.kind == "c" else np.float64
-    values = values.astype(wide)
-    dtype = DTYPES[grad.meaning.dtype]
-    if drawn.operator == "avg":
-        pool = (_pair(kernel), _pair(a["stride"]) if a["stride"] else None, _pair(a["padding"]))
-        ceil = a["ceilMode" if "ceilMode" in a else "ceil_mode"]
-        include = a["countIncludePad" if "ceilMode" in a else "count_include_pad"]
-        divisor = a["divisorOverride" if "ceilMode" in a else "divisor_override"]
-        return [reference.avg_pool2d_backward_quick(values, a["self"].shape, *pool, ceil, include, divisor or None)]
-    if drawn.operator in ("max", "max forward"):
-        geometry = (
-            _pair(kernel), _pair(a["stride"]) if a["stride"] else None, _pair(a["padding"]),
-            a["ceilMode" if "ceilMode" in a else "ceil_mode"],
-        )  # fmt: skip
-        return _max(drawn, a, values, dtype, geometry)
-    if drawn.operator == "upsample":
-        shape = tuple(a["inputSize" if "inputSize" in a else "input_size"])
-        result = reference.upsample_nearest_exact1d_backward_quick(values, shape, a["scales"] or 0.0)
-    elif drawn.operator == "im2col":
-        size = _pair(a["inputSize" if "inputSize" in a else "input_size"])
-        result = reference.im2col_backward(
-            values, size, _pair(kernel), _pair(a["dilation"]), _pair(a["padding"]), _pair(a["stride"])
-        ).astype(dtype)
-        out = a["out"]
-        return [result.astype(DTYPES[out.dtype] if out is not None else dtype)]
-    else:
+    two = drawn.face == "two-phase"
+    name = "self" if drawn.operator == "max forward" else "gradOutput" if two else "grad_output"
+    view, array = a[name], drawn.arguments[name].array
+    assert isinstance(view, View)
+    assert array is not None
+    # A copy, before anything is written.
+    values = array.astype(np.complex128 if view.dtype.startswith("complex") else np.float64)
+    dtype = DTYPES[view.dtype]
+    if drawn.operator == "pad":
         pads = a["padding"] * 4 if len(a["padding"]) == 1 else a["padding"]
-        result = reference.replication_pad2d_backward_quick(values, a["self"].shape, pads, wide)
-    return [result.astype(dtype)]
-
-
-def _max(drawn: Drawn, a: dict[str, Any], values: Any, dtype: Any, geometry: Any) -> list[np.ndarray[Any, Any]]:
-    kernel = geometry[0]
+        return [twin.replication_pad2d_backward(values, a["self"].shape, pads).astype(dtype)]
+    if drawn.operator == "upsample":
+        shape = tuple(a["inputSize" if two else "input_size"])
+        return [twin.upsample_nearest_exact1d_backward(values, shape, a["scales"] or 0.0).astype(dtype)]
+    kernel = _pair(a["kernelSize" if two else "kernel_size"])
+    stride, pad = _pair(a["stride"] or kernel), _pair(a["padding"])
+    if drawn.operator == "avg":
+        include, divisor = a["countIncludePad" if two else "count_include_pad"], a[_DIVISOR[two]]
+        return [twin.avg_pool2d_backward(values, a["self"].shape, kernel, stride, pad, include, divisor)]
+    if math.prod(kernel) > _MOST_POSITIONS:
+        return None
+    if drawn.operator == "im2col":
+        size, dilation = _pair(a["inputSize" if two else "input_size"]), _pair(a["dilation"])
+        windows = (twin.pooled(*axis) for axis in zip(size, kernel, stride, pad, (False, False), dilation, strict=True))
+        channels = values.shape[-2] // math.prod(kernel)
+        columns = values.reshape(*values.shape[:-2], channels, math.prod(kernel), *windows)
+        result = twin.from_columns(columns, size, kernel, stride, pad, dilation).astype(dtype)
+        return [result if a["out"] is None else result.astype(DTYPES[a["out"].dtype])]
     argmax = drawn.layout == "argmax" and math.prod(kernel) > 1
-    if drawn.operator == "max forward":
-        out, indices = reference.max_pool2d(values, *geometry)
-        hits = reference.hits_of_indices(indices, values.shape, *geometry)
-        mask = reference.argmax_mask(indices, kernel) if argmax else reference.bitmask(hits)
-        return [out.astype(dtype), mask]
-    shape = a["self"].shape
-    mask = np.array(drawn.arguments["indices" if "indices" in a else "mask"].array).reshape(-1).view(np.uint8)
-    leading, pooled = values.shape[:-2], values.shape[-2:]
-    if argmax:
-        indices = mask[: 4 * values.size].view("<i4").reshape(values.shape).astype(np.int64)
-        hits = reference.hits_of_indices(indices, shape, *geometry)
-        if not hits.any(axis=-3).all():
-            raise BadIndex
-    else:
-        hits = _bits(mask, leading, math.prod(kernel), pooled)
-    return [reference.max_pool2d_backward(values, hits, shape, *geometry).astype(dtype)]
+    if drawn.operator == "max":
+        mask = drawn.arguments["indices" if two else "mask"].array
+        assert mask is not None
+        size = a["self"].shape[-2:]
+        if argmax:
+            indices = mask.reshape(-1).view(np.uint8)[: 4 * values.size].view("<i4").reshape(values.shape)
+            sums = twin.from_indices(values, indices.astype(np.int64), size, kernel, stride, pad)
+            if sums is None:
+                raise BadIndex
+        else:
+            columns = _bits(mask.reshape(-1).view(np.uint8), values.shape, math.prod(kernel)) * values[..., None, :, :]
+            sums = twin.from_columns(columns, size, kernel, stride, pad)
+        return [sums.astype(dtype)]
+    out, positions = twin.max_pool2d(values, kernel, stride, pad, a["ceilMode" if two else "ceil_mode"])
+    images = positions.reshape(math.prod(positions.shape[:-3]), *positions.shape[-3:])
+    mask = twin.argmax_mask(images, values.shape, kernel, stride, pad) if argmax else twin.bitmask(images, kernel)
+    return [out.astype(dtype), mask.reshape(*values.shape[:-2], *mask.shape[-2:])]
 
 
-def _bits(mask: np.ndarray[Any, Any], leading: Any, positions: int, pooled: Any) -> np.ndarray[Any, Any]:
-    """Read the layout "bitmask"."""
-    images, channels, windows = math.prod(leading[:-1]), leading[-1], math.prod(pooled)
-    groups, row = -(-channels // 16), (-(-windows // 16) + 1) * 16
+_DIVISOR = ("divisor_override", "divisorOverride")
+
+
+def _bits(mask: np.ndarray[Any, Any], shape: tuple[int, ...], positions: int) -> np.ndarray[Any, Any]:
+    """Read the layout "bitmask": [..., C, kH*kW, Ho, Wo] for an output [..., C, Ho, Wo]."""
+    *batch, channels, oh, ow = shape
+    images, windows, groups = math.prod(batch), oh * ow, -(-channels // 16)
+    row = (-(-windows // 16) + 1) * 16
     words = mask[: 2 * images * groups * positions * row].view("<u2").reshape(images, groups, positions, row)
     c = np.arange(channels)
     bits = words[:, c // 16, :, :windows] >> (c % 16)[:, None, None] & 1
-    return bits.astype(bool).reshape(*leading, positions, *pooled)
+    return bits.reshape(*batch, channels, positions, oh, ow)
 
 
 def agrees(drawn: Drawn, result: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> bool:
@@ -100,8 +94,8 @@ def agrees(drawn: Drawn, result: np.ndarray[Any, Any], wanted: np.ndarray[Any, A
     if result.shape != wanted.shape:
         return False
     if drawn.operator != "avg":
-        return bool(np.array_equal(result, wanted))
+        return bool((result == wanted).all())
     grad = drawn.arguments["gradOutput" if "gradOutput" in drawn.arguments else "grad_output"].meaning
     reduced = drawn.face == "two-phase" and drawn.product != "Host" and grad.dtype == "float32"
     tolerance = _TOLERANCE["float16" if reduced else grad.dtype]
-    return bool(np.all(np.abs(result.astype(np.float64) - wanted) <= tolerance * (np.abs(wanted) + 1)))
+    return bool((np.abs(result.astype(np.float64) - wanted) <= tolerance * (np.abs(wanted) + 1)).all())

@@ -25,8 +25,7 @@ MOST_RANK = 8
 INT64 = range(-(2**63), 2**63)
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A tensor argument that could be read: strides, offset and storage in elements, the address in bytes."""
 
     dtype: str
@@ -51,12 +50,19 @@ class View:
 
     def reach(self) -> tuple[int, int]:
         """The lowest and the highest element of the storage that the view has."""
-        ends = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
-        return self.offset + sum(min(end, 0) for end in ends), self.offset + sum(max(end, 0) for end in ends)
+        low = high = self.offset
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            if stride < 0:
+                low += (size - 1) * stride
+            else:
+                high += (size - 1) * stride
+        return low, high
 
     def leaves_storage(self) -> bool:
+        if self.empty:
+            return False
         low, high = self.reach()
-        return not self.empty and (low < 0 or high >= self.storage)
+        return low < 0 or high >= self.storage
 
     def overlaps_itself(self) -> bool:
         """Sorted by length, each stride must exceed the span of the shorter ones."""
@@ -296,7 +302,7 @@ def _memory(
             j.refuse(large, "too large", name, MemoryError)
 
 
-def _pooled(size: int, kernel: int, stride: int, pad: int, ceil: bool, dilation: int = 1) -> int:
+def pooled(size: int, kernel: int, stride: int, pad: int, ceil: bool, dilation: int = 1) -> int:
     out = (size + 2 * pad - ((kernel - 1) * dilation + 1) + (stride - 1 if ceil else 0)) // stride + 1
     return out - 1 if ceil and (out - 1) * stride >= size + pad else out
 
@@ -351,9 +357,9 @@ def _avg(j: Judge, c: Call, a: dict[str, Any]) -> None:
     j.refuse(c.product != "Host" and shape[-3] > 65535, "channel limit", "self")
     if written:
         _shape_is(j, a, out, shape)
-    pooled = [_pooled(*axis, a[ceil]) for axis in zip(shape[-2:], kernels, strides, pads, strict=True)]
-    j.refuse(min(pooled) < 1, "no window", "self")
-    _shape_is(j, a, grad, (*shape[:-2], *pooled))
+    windows = [pooled(*axis, a[ceil]) for axis in zip(shape[-2:], kernels, strides, pads, strict=True)]
+    j.refuse(min(windows) < 1, "no window", "self")
+    _shape_is(j, a, grad, (*shape[:-2], *windows))
     j.stage()
     _not_too_large(j, a, *written, fresh=None if written else shape)
     _memory(j, a, (grad,), ("self",), (out,))
@@ -379,10 +385,10 @@ def _max(j: Judge, c: Call, a: dict[str, Any]) -> None:
     _lengths(j, a, **{kernel: (1, 2), "stride": (0, 1, 2), "padding": (1, 2), "dilation": (1, 2)})
     j.stage()
     shape = a["self"].shape
-    container, pooled = _container(j, a, shape, kernel, ceil)
+    container, windows = _container(j, a, shape, kernel, ceil)
     if written:
         _shape_is(j, a, out, shape)
-    _shape_is(j, a, grad, (*shape[:-2], *pooled))
+    _shape_is(j, a, grad, (*shape[:-2], *windows))
     _mask(j, c, a, mask, shape, container)
     j.stage()
     _not_too_large(j, a, *written, mask, fresh=None if written else shape)
@@ -395,14 +401,14 @@ def _container(j: Judge, a: dict[str, Any], shape: tuple[int, ...], kernel: str,
     j.stage()
     j.refuse(0 in shape[-3:], "no elements", "self")
     j.stage()
-    pooled = [_pooled(*axis, a[ceil]) for axis in zip(shape[-2:], kernels, strides, pads, strict=True)]
-    j.refuse(min(pooled) < 1, "no window", "self")
+    windows = [pooled(*axis, a[ceil]) for axis in zip(shape[-2:], kernels, strides, pads, strict=True)]
+    j.refuse(min(windows) < 1, "no window", "self")
     j.stage()
-    positions, row = math.prod(kernels), (-(-math.prod(pooled) // 16) + 1) * 32
+    positions, row = math.prod(kernels), (-(-math.prod(windows) // 16) + 1) * 32
     j.refuse(positions not in INT64, "shape", kernel)
     j.refuse(row not in INT64, "shape", "self")
     j.stage()
-    return (*shape[:-2], positions, row), pooled
+    return (*shape[:-2], positions, row), windows
 
 
 def _beyond_int32(c: Call, shape: tuple[int, ...], container: tuple[int, ...]) -> bool:
@@ -438,14 +444,14 @@ def _max_forward(j: Judge, c: Call, a: dict[str, Any]) -> None:
     _lengths(j, a, **{kernel: (1, 2), "stride": (0, 1, 2), "padding": (1, 2), "dilation": (1, 2)})
     j.stage()
     shape = a["self"].shape
-    container, pooled = _container(j, a, shape, kernel, ceil)
+    container, windows = _container(j, a, shape, kernel, ceil)
     if not two:
         j.refuse(math.prod(filter(None, container)) > 2**48, "shape", kernel)
         j.refuse(_beyond_int32(c, shape, container), "plane beyond int32", "self")
         _not_too_large(j, a, "self")
         _memory(j, a, ("self",), (), ())
         return
-    _shape_is(j, a, "out", (*shape[:-2], *pooled))
+    _shape_is(j, a, "out", (*shape[:-2], *windows))
     _mask(j, c, a, "indices", shape, container)
     j.stage()
     _not_too_large(j, a, "self", "indices")
@@ -507,7 +513,7 @@ def _im2col(j: Judge, c: Call, a: dict[str, Any]) -> None:
     axes = list(zip(*(_pair(a[name]) for name in arrays), strict=True))
     columns, length = a[grad].shape[-2:]
     positions = math.prod(_pair(a[kernel]))
-    windows = [_pooled(h, k, s, p, False, d) for h, k, d, p, s in axes]
+    windows = [pooled(h, k, s, p, False, d) for h, k, d, p, s in axes]
     j.refuse(0 in (columns, length) or columns % positions, "shape", grad)
     j.refuse(min(windows) < 1, "no window", size)
     j.refuse(min(windows) >= 1 and math.prod(windows) != length, "shape", grad)
