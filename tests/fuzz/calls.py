@@ -138,16 +138,22 @@ def _strides(random: Random, shape: tuple[int, ...], how: str) -> tuple[int, ...
     if how == "row-major":
         return _row_major(tuple(size or 1 for size in shape))
     order = list(range(len(shape)))
-    random.shuffle(order)
+    if how == "channels":  # innermost, as in channels_last
+        order.reverse()
+        if len(shape) > 1:
+            order.insert(0, order.pop(2 if len(shape) == 4 else random.randrange(1, len(shape))))
+    else:
+        random.shuffle(order)
     strides, span = [0] * len(shape), 1
     for axis in order:
-        gap = random.choice((0, 0, 1, 3))
+        gap = random.choice((0, 0, 1, 3)) if how != "channels" else 0
         strides[axis] = span + gap
         span += (shape[axis] - 1) * strides[axis] + gap if shape[axis] else 0
-        if random.random() < 0.3:
+        if random.random() < 0.3 and how != "channels":
             strides[axis] = -strides[axis]
     if how == "overlapping" and shape:
-        strides[random.randrange(len(shape))] = random.choice((0, 0, 1, 2))
+        long = [axis for axis, size in enumerate(shape) if size > 1]
+        strides[random.choice(long or order)] = random.choice((0, 0, 1, 2))
     return tuple(strides)
 
 
@@ -282,19 +288,19 @@ def tensor(
     return Argument(value, view, array, start, start + wanted)
 
 
-NO_TENSORS: tuple[tuple[Any, Any], ...] = (
-    *((value, Bad(TypeError, "no tensor")) for value in (0, 1.5, "tensor", [1.0], (1.0, 2.0), np.float32(1), object)),
-    (Liar((1, 0), RuntimeError("lost")), Bad(RuntimeError, "raises")),
-    (Liar((1, 0), 42), Bad(TypeError, "no capsule")),
-    (Liar((1, 0), None), Bad(TypeError, "no capsule")),
-    (Liar((2, 0), 42), Bad(INVALID, "another device")),
-    (Liar(None, 42), Bad(TypeError, "no device")),
-    (Liar(("cpu", 0), 42), Bad(TypeError, "no device")),
-    (Liar((), 42), Bad(TypeError, "no device")),
+# Of each kind of refusal some.
+NO_TENSORS: tuple[tuple[tuple[Any, Any], ...], ...] = (
+    tuple((value, Bad(TypeError, "no tensor")) for value in (0, 1.5, "tensor", [1.0], (1.0, 2.0), np.float32(1), int)),
+    ((Liar((1, 0), RuntimeError("lost")), Bad(RuntimeError, "raises")),),
+    ((Liar((1, 0), 42), Bad(TypeError, "no capsule")), (Liar((1, 0), None), Bad(TypeError, "no capsule"))),
+    ((Liar((2, 0), 42), Bad(INVALID, "another device")),),
+    tuple((Liar(device, 42), Bad(TypeError, "no device")) for device in (None, ("cpu", 0), ())),
 )  # fmt: skip
 _TENSOR_WOES = (
     "null", "type", "dtype", "other dtype", "swapped", "rank", "dims", "empty", "huge", "misaligned", "broken",
     "read-only", "overlapping", "aliased", "format", "leaves", "offset", "unbound", "destroyed",
+    # more often, as other arguments hide them
+    "type", "type", "empty", "read-only", "overlapping", "aliased", "aliased", "aliased", "unbound", "huge", "broken",
 )  # fmt: skip
 
 
@@ -309,7 +315,7 @@ def spoil_tensor(random: Random, drawn: Drawn, name: str) -> Argument:
     if math.prod(view.shape) > 1 << 16:
         return old
     if woe == "type":
-        return Argument(*random.choice(NO_TENSORS))
+        return Argument(*random.choice(random.choice(NO_TENSORS)))
     shape, dtype = view.shape, view.dtype
     if woe in ("dtype", "other dtype"):
         dtype = (
@@ -397,6 +403,14 @@ def spoil_ints(random: Random, old: Any, bare_allowed: bool, null: bool = True) 
     return Argument(value, None if value is None else rules.read_ints(value, bare_allowed))
 
 
+def strange(random: Random, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with a size of 0, a negative or a huge one, or of another rank."""
+    if random.random() < 0.2:
+        return tuple(random.randint(1, 3) for _ in range(random.choice((0, 1, 2, 5, 8, 9, 12))))
+    axis = random.randrange(len(shape)) if shape else 0
+    return (*shape[:axis], random.choice((0, 0, -1, -(2**63), 2**40, 2**62)), *shape[axis + 1 :])
+
+
 _NO_BOOLS = (None, 2, -1, "x", 1.0, [], 2**70)
 _FLOATS = (
     math.nan, math.inf, -math.inf, -1.0, -5e-324, 5e-324, 1e-40, 1e300, 0.02, 0.0199, 50.0, 50.01, 2, 0, np.float32(2),
@@ -449,6 +463,7 @@ class Drawing:
             product = "Ascend910B"
             allowed = rules.taken(operator, product)
         self.dtype = random.choice(sorted(allowed) or ["float32"])
+        self.how = "channels" if random.random() < (0.3 if operator in ("pad", "upsample") else 0.1) else None
         self.drawn = Drawn(operator, face, product, random.choice(("bitmask", "bitmask", "argmax")), {}, ())
 
     def add(self, two_phase: str, one_call: str, argument: Argument) -> None:
@@ -476,7 +491,7 @@ class Drawing:
     def out(self, name: str, shape: tuple[int, ...], dtype: str, format: int | None = None) -> Argument:
         if self.two or self.random.random() < 0.6:
             self.drawn.outputs = (*self.drawn.outputs, name if self.two else "out")
-            return tensor(self.random, shape, dtype, written=True)
+            return tensor(self.random, shape, dtype, written=True, how=self.how)
         return Argument(None, None)
 
     def pool(self) -> tuple[Any, ...]:
@@ -512,10 +527,10 @@ def _avg(d: Drawing) -> None:
     random = d.random
     size, kernel, stride, pad, ceil, pooled = d.pool()
     leading = d.leading()
-    if random.random() < 0.01:  # the limit of the channels, and one more
+    if random.random() < 0.02:  # the limit of the channels, and one more
         size = kernel = stride = pooled = (1, 1)
         leading, pad = (random.choice((65535, 65536)),), (0, 0)
-    d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype))
+    d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype, how=d.how))
     d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
     d.add("kernelSize", "kernel_size", d.ints(kernel))
     d.add("stride", "stride", d.stride(kernel, stride))
@@ -524,11 +539,11 @@ def _avg(d: Drawing) -> None:
     include = random.random() < 0.5
     d.add("countIncludePad", "count_include_pad", Argument(include, include))
     divisor = random.choice((0, 0, 0, 2, -3, 255))
-    divisor = divisor if d.two or divisor else None
+    divisor = divisor if d.two or divisor or random.random() < 0.05 else None
     d.add("divisorOverride", "divisor_override", Argument(divisor, divisor))
     if d.two:
         old = d.drawn.product in ("Ascend910", "Ascend310P") and d.dtype == "float32"
-        mode = random.choice((1, 2) if old else (0, 1, 2, 3))
+        mode = random.choice((1, 2) if old and random.random() < 0.9 else (0, 1, 2, 3))
         d.add("cubeMathType", "", Argument(mode, mode))
     d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
 
@@ -539,7 +554,7 @@ def _max(d: Drawing) -> None:
     leading = d.leading()
     if not d.two:
         d.drawn.layout = random.choice(("bitmask", "argmax"))
-    d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype))
+    d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype, how=d.how))
     d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
     shape = _container(leading, kernel, pooled)
     at = random.randrange(1 << 15)
@@ -558,7 +573,7 @@ def _max(d: Drawing) -> None:
     if not d.two:
         d.add("", "mask_layout", Argument(d.drawn.layout, d.drawn.layout))
     d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
-    if not d.two and random.random() < 0.01:
+    if not d.two and random.random() < 0.03:
         _one_window_of_a_huge_plane(d)
 
 
@@ -612,7 +627,7 @@ def _max_forward(d: Drawing) -> None:
     else:
         d.drawn.layout = random.choice(("bitmask", "argmax"))
         d.add("", "mask_layout", Argument(d.drawn.layout, d.drawn.layout))
-        if random.random() < 0.01:
+        if random.random() < 0.03:
             one = tensor(random, (1,), d.dtype, how="row-major", wrap="array")
             value = np.broadcast_to(one.value, (1, 1, 2, 2**31))
             view = one.meaning._replace(shape=value.shape, strides=(0, 0, 0, 0), format=NCHW)
@@ -630,7 +645,7 @@ def _upsample(d: Drawing) -> None:
     li, lo = random.choice((1, 2, 3, 8, 20, 33)), random.choice((1, 2, 5, 16, 31, 50))
     if random.random() < 0.06:
         li, lo = random.choice(((1, 50), (1, 51), (2, 101), (50, 1), (51, 1), (150, 3), (151, 3)))
-    d.add("gradOutput", "grad_output", tensor(random, (*leading, lo), d.dtype))
+    d.add("gradOutput", "grad_output", tensor(random, (*leading, lo), d.dtype, how=d.how))
     d.add("outputSize", "output_size", d.ints((lo,)))
     d.add("inputSize", "input_size", d.ints((*leading, li), exact=True))
     scales = random.choice((0.0, 0.0, lo / li, 1.7, 0.5) if d.two else (None, 0.0, lo / li, 1.7, 1e-5))
@@ -672,7 +687,7 @@ def _pad(d: Drawing) -> None:
         pads = tuple(random.randint(least, 4) for _ in range(4))
         if random.random() < 0.1:
             pads = pads[:1] * 4
-        wide = random.random() < 0.1
+        wide = random.random() < (0.3 if d.dtype == "bfloat16" else 0.1)
         if wide:
             size, pads = (9, 10), tuple(random.choice((0, 0, 7, 8)) for _ in range(4))
         padded = (size[0] + pads[2] + pads[3], size[1] + pads[0] + pads[1])
@@ -680,7 +695,7 @@ def _pad(d: Drawing) -> None:
         if min(padded) >= 1 and (d.drawn.product == "Host" or fits or random.random() < 0.1):
             break
     leading = d.leading()
-    d.add("gradOutput", "grad_output", tensor(random, (*leading, *padded), d.dtype))
+    d.add("gradOutput", "grad_output", tensor(random, (*leading, *padded), d.dtype, how=d.how))
     d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
     d.add("padding", "padding", d.ints(pads, exact=d.two))
     d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
@@ -700,8 +715,8 @@ def draw(random: Random) -> Drawn:
     drawing = Drawing(random, operator, random.choice(("two-phase", "two-phase", "one-call")))
     _DRAW[operator](drawing)
     drawn = drawing.drawn
-    if random.random() < 0.005:
-        _enlarge(drawn)
+    if random.random() < 0.015:
+        _enlarge(random, drawn)
     for _ in range(random.choice((0, 0, 0, 1, 1, 1, 1, 2, 3))):
         name = random.choice(list(drawn.arguments))
         drawn.arguments[name] = _spoiled(random, drawn, name)
@@ -710,9 +725,9 @@ def draw(random: Random) -> Drawn:
     return drawn
 
 
-def _enlarge(drawn: Drawn) -> None:
-    """Give every tensor a batch that no machine has memory for."""
-    batch = 2**45
+def _enlarge(random: Random, drawn: Drawn) -> None:
+    """Give every tensor a batch that no machine has memory for, or addresses for."""
+    batch = random.choice((2**34, 2**34, 2**45))
     if any(isinstance(a.meaning, View) and math.prod(a.meaning.shape) > 1 << 20 for a in drawn.arguments.values()):
         return
     for name, argument in drawn.arguments.items():
@@ -745,10 +760,13 @@ def _spoiled(random: Random, drawn: Drawn, name: str) -> Argument:
     if isinstance(old.meaning, View) and not isinstance(old.value, tuple):
         return spoil_tensor(random, drawn, name)
     if name == "self" and isinstance(old.value, tuple):
+        if random.random() < 0.3:
+            shape = strange(random, old.value)
+            return Argument(shape, Ints(shape))
         argument = spoil_ints(random, old.value, False)
         return argument if isinstance(argument.value, tuple | list) or argument.value is None else Argument(None, None)
     if name == "out":
-        return Argument(*random.choice(NO_TENSORS)) if random.random() < 0.5 else old
+        return Argument(*random.choice(random.choice(NO_TENSORS))) if random.random() < 0.5 else old
     if name in _TENSORS:
         return old
     # What stands for "not given" in a one-call function is a null pointer in the C call.

@@ -19,7 +19,7 @@ _NAME_OF = {number: name for name, number in calls.NUMBERS.items()}
 
 def create(random: Random) -> tuple[Any, list[Refusal]]:
     """aclCreateTensor with something wrong, most likely; the call, and what it must object to."""
-    dims = tuple(random.randint(0, 4) for _ in range(random.randint(0, 5)))
+    dims = tuple(random.randint(0, 4) for _ in range(random.randint(0, 5) if random.random() < 0.95 else 9))
     strides: Any = tuple(random.randint(-4, 4) for _ in dims) if random.random() < 0.5 else None
     storage: Any = (random.randint(0, 200),) if random.random() < 0.5 else None
     number, format, offset = (
@@ -34,7 +34,7 @@ def create(random: Random) -> tuple[Any, list[Refusal]]:
     meanings: dict[str, Any] = dict(arguments)
     for name in ("viewDims", "strides", "storageDims"):
         meanings[name] = None if arguments[name] is None else Ints(arguments[name])
-        if random.random() < 0.2:
+        if random.random() < 0.25:
             spoiled = calls.spoil_ints(random, arguments[name] or (1,), False, null=name != "viewDims")
             arguments[name], meanings[name] = spoiled.value, spoiled.meaning
     for name in ("dataType", "offset", "format"):
@@ -147,7 +147,8 @@ def address(random: Random) -> tuple[Any, list[Refusal], Any]:
 def _data(random: Random, new: Any, old: Any, position: int | None) -> tuple[Any, Refusal | None]:
     """Memory to point at, and what is wrong with it."""
     woe = random.choice(
-        ("array", "array", "buffer", "null", "type", "small", "read-only", "dtype", "shape", "misaligned", "same")
+        ("array", "array", "buffer", "null", "type", "small", "dtype", "shape", "misaligned", "same")
+        + ("read-only",) * (5 if position == 2 else 1)
     )
     argument = ("gradOutput", "self", "gradInput")[position or 0]
     if woe == "buffer":
@@ -180,9 +181,17 @@ def masks(random: Random) -> tuple[Any, list[Refusal], Any]:
         drawing.ints((1, 1)), calls.Argument(ceil, ceil),
     ]  # fmt: skip
     names = ("input_shape", "kernel_size", "stride", "padding", "dilation", "ceil_mode")
-    if random.random() < 0.5:
+    if random.random() < 0.8:
         at = random.randrange(6)
         geometry[at] = calls.spoil_bool(random) if at == 5 else calls.spoil_ints(random, geometry[at].meaning, at > 0)
+        if random.random() < 0.4:
+            at = 0
+            strange = random.choice((calls.strange(random, shape), (1, 1, 2**62, 2**62), (2**40, 2**20, 9, 9), None))
+            geometry[0] = calls.Argument(strange, None if strange is None else Ints(strange))
+        elif at > 0 and random.random() < 0.2:
+            geometry[3] = drawing.ints((0, -1))
+        elif at > 0 and random.random() < 0.2:  # more positions than 64 bits count
+            geometry[1], geometry[3] = drawing.ints((2**32, 2**32)), drawing.ints((2**31, 2**31))
         if at == 0 and not isinstance(geometry[0].value, tuple | list | None):
             geometry[0].meaning = Bad(TypeError, "no shape")
     arguments = {name: argument.meaning for name, argument in zip(names, geometry, strict=True)}
@@ -208,5 +217,5 @@ def _judge_geometry(a: dict[str, Any]) -> list[Refusal]:
             strides = tuple(0 for _ in shape)
             view = rules.View("float32", tuple(shape), strides, 0, 1, calls.format_of(len(shape)), 0)
     meanings = {"self": view, **{name: value for name, value in a.items() if name != "input_shape"}}
-    found = rules.Call("max forward", "one-call", "Host", "bitmask", meanings).judge()
+    found = rules.Call("mask_shape", "one-call", "Host", "bitmask", meanings).judge()
     return [Refusal(o.rule, o.error, "input_shape" if o.argument == "self" else o.argument) for o in found]

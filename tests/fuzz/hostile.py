@@ -38,6 +38,7 @@ _PHASE_2_WOES = (
     "no workspace", "negative size", "no size", "null executor", "no executor", "another operator", "destroyed",
     "no stream", "overlapping workspace", "spent", "stream", "repeatable",
 )  # fmt: skip
+_WORKSPACE_WOES = ("small buffer", "small size", "null workspace", "read-only workspace", "overlapping workspace")
 _NAMES = {
     "avg": ("AvgPool2dBackward", "avg_pool2d_backward"),
     "max": ("MaxPool2dWithMaskBackward", "max_pool2d_with_mask_backward"),
@@ -201,6 +202,8 @@ class Fuzzer:
             workspace = np.frombuffer(workspace, np.uint8)
         arguments: list[Any] = [workspace, size, executor, None]
         woe = random.choice(_PHASE_2_WOES) if _bound(drawn) else "none"
+        if size and drawn.operator in ("upsample", "pad") and random.random() < 0.5:  # which seldom need any
+            woe = random.choice(_WORKSPACE_WOES)
         spoiled, wrong = self._spoil(random, drawn, woe, list(arguments), size)
         drawn.notes.append(f"phase 2: {woe}")
         if wrong is not None:

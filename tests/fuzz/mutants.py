@@ -11,14 +11,20 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+_MOST_BYTES = 4 << 30  # the address space of a child
+_HANG_SECONDS = 30  # that one call may take
 
 # Why the fuzzer cannot see that these are gone; matched against the line.
 KNOWN: dict[str, str] = {
@@ -93,52 +99,112 @@ def _closing(text: str, opening: int) -> int:
 
 
 def build(folder: Path) -> list[Mutant]:
-    """Copy the sources, switchable, and build them in place."""
-    for name in ("aclnn_bw", "setup.py", "pyproject.toml", "README.md", "LICENSE", "tests"):
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-        else:
-            shutil.copy(source, folder / name)
+    """Copy the sources, switchable, and build them in place, unless that has been done."""
+    built = list(folder.glob("aclnn_bw/_native*.so"))
+    if not built:
+        for name in ("aclnn_bw", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+            else:
+                shutil.copy(source, folder / name)
+        (folder / "aclnn_bw" / "_core" / "mutant.h").write_text(_HEADER)
     mutants: list[Mutant] = []
-    (folder / "aclnn_bw" / "_core" / "mutant.h").write_text(_HEADER)
-    for path in sorted((folder / "aclnn_bw" / "_core").glob("*.p*x*")):
-        source = path.read_text()
-        path.write_text(mutate(path.name, source, mutants))
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, check=True,
-        env={**os.environ, "ACLNN_BW_VARIANTS": "0"},
-    )  # fmt: skip
+    for path in sorted((ROOT / "aclnn_bw" / "_core").glob("*.p*x*")):
+        source = mutate(path.name, path.read_text(), mutants)
+        if not built:
+            (folder / "aclnn_bw" / "_core" / path.name).write_text(source)
+    if not built:
+        subprocess.run(
+            [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, check=True,
+            env={**os.environ, "ACLNN_BW_VARIANTS": "0"},
+        )  # fmt: skip
     return mutants
+
+
+def _try(number: int, seed: int, calls: int, answer: int) -> None:
+    """In a child of its own: switch one check off and make calls until one goes wrong."""
+    os.environ["ACLNN_BW_MUTANT"] = str(number)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+    from fuzz import hostile
+
+    fuzzer = hostile.Fuzzer()
+    for call in range(calls):
+        signal.alarm(_HANG_SECONDS)
+        try:
+            fuzzer.one(seed, call)
+        except hostile.Finding as finding:
+            os.write(answer, f"call {call}: {' '.join(str(finding).split())}".encode()[:1000])
+            return
+
+
+def run(numbers: list[int], seed: int, calls: int, jobs: int) -> Iterator[tuple[int, str | None]]:
+    """For each mutant, how it was noticed, or None."""
+    children: dict[int, tuple[int, int]] = {}
+    waiting = numbers[::-1]
+    while waiting or children:
+        while waiting and len(children) < jobs:
+            number = waiting.pop()
+            read, write = os.pipe()
+            child = os.fork()
+            if child == 0:
+                try:
+                    _try(number, seed, calls, write)
+                finally:
+                    os._exit(0)
+            os.close(write)
+            children[child] = number, read
+        child, status = os.wait()
+        number, read = children.pop(child)
+        text = os.read(read, 1000).decode(errors="replace")
+        os.close(read)
+        if os.WIFSIGNALED(status):
+            text = f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
+        yield number, text or None
 
 
 def main() -> int:
     """Run the program; 1 if a mutant survived."""
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("--calls", type=int, default=200_000, help="of the fuzzer, for a mutant that it does not notice")
+    add("--seed", type=int, default=1)
+    add("--calls", type=int, default=300_000, help="of the fuzzer, for a mutant that it does not notice")
+    add("--jobs", type=int, default=2, help="child processes")
     add("--only", type=int, nargs="+", help="these mutants")
+    add("--folder", type=Path, help="build there, or take what has been built there")
     options = parser.parse_args()
-    survivors = 0
     with tempfile.TemporaryDirectory() as name:
-        mutants = build(Path(name))
-        for number, mutant in enumerate(mutants):
-            if options.only and number not in options.only:
-                continue
-            done = subprocess.run(
-                [sys.executable, "tests/fuzz/hostile.py", "--calls", str(options.calls), "--seconds", "90"],
-                cwd=name, capture_output=True, text=True, check=False,
-                env={**os.environ, "ACLNN_BW_MUTANT": str(number), "PYTHONPATH": name},
-            )  # fmt: skip
-            reason = next((reason for text, reason in KNOWN.items() if text in mutant.text), None)
-            told = done.stderr.strip().splitlines()[:1] if done.returncode else [reason or "SURVIVED"]
-            survivors += not done.returncode and reason is None
-            print(
-                f"{number:4} {mutant.file}:{mutant.line}: {mutant.text}\n       {told[0][:150] if told else ''}",
-                flush=True,
-            )
-    print(f"{len(mutants)} mutants, {survivors} survived")
-    return 1 if survivors else 0
+        folder = options.folder or Path(name)
+        folder.mkdir(exist_ok=True)
+        mutants = build(folder)
+        sys.path[:0] = [str(folder), str(ROOT / "tests")]
+        from fuzz import hostile  # before the children are forked, which is why they start at once
+
+        assert Path(hostile.aclnn_bw.__file__).is_relative_to(folder.resolve()), hostile.aclnn_bw.__file__
+        left, noticed = options.only or list(range(len(mutants))), 0
+        for calls in (options.calls // 15, options.calls):
+            survivors = []
+            for number, told in run(left, options.seed, calls, options.jobs):
+                if told is None:
+                    survivors.append(number)
+                else:
+                    noticed += 1
+                    print(f"{_told(number, mutants[number])}\n       {told[:150]}", flush=True)
+            left = [number for number in sorted(survivors) if _reason(mutants[number]) is None]
+            for number in sorted(set(survivors) - set(left)):
+                print(f"{_told(number, mutants[number])}\n       not noticed: {_reason(mutants[number])}")
+        for number in left:
+            print(f"{_told(number, mutants[number])}\n       SURVIVED")
+    print(f"{len(mutants)} checks, {noticed} noticed when gone, {len(left)} survived")
+    return 1 if left else 0
+
+
+def _told(number: int, mutant: Mutant) -> str:
+    return f"{number:4} {mutant.file}:{mutant.line}: {mutant.text}"
+
+
+def _reason(mutant: Mutant) -> str | None:
+    return next((reason for text, reason in KNOWN.items() if text in mutant.text), None)
 
 
 if __name__ == "__main__":

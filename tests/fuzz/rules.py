@@ -184,6 +184,7 @@ class Judge:
     def __init__(self, call: Call) -> None:
         self.call = call
         self.found: list[Refusal] = []
+        self.fresh = 0  # the elements of a result that is still to be made
 
     def refuse(self, condition: Any, rule: str, argument: str, error: type[BaseException] | int = INVALID) -> None:
         KNOWN.add((self.call.operator, rule))
@@ -234,7 +235,8 @@ def _dtypes(j: Judge, c: Call, a: dict[str, Any], like: str | None, *names: str)
     for name in names:
         j.refuse(a[name].swapped, "foreign byte order", name)
         j.refuse(a[name].dtype not in dtypes, "dtype", name)
-        j.refuse(like and a[name].dtype != a[like].dtype, "dtypes differ", name)
+        if like:
+            j.refuse(a[name].dtype != a[like].dtype, "dtypes differ", name)
 
 
 def _ranks(j: Judge, a: dict[str, Any], ranks: tuple[int, ...], *names: str) -> None:
@@ -266,7 +268,8 @@ def _not_too_large(j: Judge, a: dict[str, Any], *names: str, fresh: tuple[int, .
         size = math.prod(a[name].shape)
         j.refuse(size * SIZES[a[name].dtype] > 2**48, "more bytes than a machine addresses", name)
     if fresh is not None:
-        bytes_made = math.prod(fresh) * SIZES[a["grad_output"].dtype]
+        j.fresh = math.prod(fresh)
+        bytes_made = j.fresh * SIZES[a["grad_output"].dtype]
         j.refuse(bytes_made > 2**48, "more bytes than a machine addresses", "out|self|input_size")
     j.stage()
 
@@ -298,7 +301,7 @@ def _memory(
             unbound = a[name] is not None and a[name].address is None and not a[name].empty
             j.refuse(unbound, "unbound", name, NULLPTR)
             # The result is made before the kernel looks for its inputs.
-            large = unbound and a.get("out") is None and math.prod(a[name].shape) > 2**28
+            large = unbound and a.get("out") is None and (j.fresh or math.prod(a[name].shape)) > 2**28
             j.refuse(large, "too large", name, MemoryError)
 
 
@@ -430,14 +433,16 @@ def _max_forward(j: Judge, c: Call, a: dict[str, Any]) -> None:
     two = c.face == "two-phase"
     kernel, ceil = ("kernelSize", "ceilMode") if two else ("kernel_size", "ceil_mode")
     _nulls(j, a, "self", kernel, *["stride"] * two, "padding", "dilation", *["out", "indices"] * two)
-    _dtypes(j, c, a, "self", "self", *["out"] * two)
+    if c.operator == "max forward":  # not mask_shape, which is given a shape alone
+        _dtypes(j, c, a, "self", "self", *["out"] * two)
     if two:
         j.refuse(a["indices"].dtype != "int8", "dtype", "indices")
     j.stage()
     _ranks(j, a, (3, 4), "self", *["out", "indices"] * two)
-    for name in ("self", *["out"] * two):
+    for name in ("self", *["out"] * two) if c.operator == "max forward" else ():
         j.refuse(a[name].format not in (NCHW, NCL, ND), "format", name)
-        j.refuse(a[name].format != a["self"].format, "formats differ", name)
+        if name != "self":
+            j.refuse(a[name].format != a["self"].format, "formats differ", name)
     if two:
         j.refuse(a["indices"].format in PRIVATE, "format", "indices")
     j.stage()
@@ -447,9 +452,11 @@ def _max_forward(j: Judge, c: Call, a: dict[str, Any]) -> None:
     container, windows = _container(j, a, shape, kernel, ceil)
     if not two:
         j.refuse(math.prod(filter(None, container)) > 2**48, "shape", kernel)
-        j.refuse(_beyond_int32(c, shape, container), "plane beyond int32", "self")
+        if c.operator == "max forward":
+            j.refuse(_beyond_int32(c, shape, container), "plane beyond int32", "self")
         _not_too_large(j, a, "self")
-        _memory(j, a, ("self",), (), ())
+        if c.operator == "max forward":
+            _memory(j, a, ("self",), (), ())
         return
     _shape_is(j, a, "out", (*shape[:-2], *windows))
     _mask(j, c, a, "indices", shape, container)
@@ -570,3 +577,4 @@ _OPERATORS = {
     "avg": _avg, "max": _max, "max forward": _max_forward, "upsample": _upsample, "im2col": _im2col, "pad": _pad,
 }  # fmt: skip
 OPERATORS = tuple(_OPERATORS)
+_OPERATORS["mask_shape"] = _max_forward  # the forward's rules for a shape alone
