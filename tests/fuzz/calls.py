@@ -12,8 +12,8 @@ import ml_dtypes
 import numpy as np
 
 import aclnn_bw
-from fuzz import rules
-from fuzz.rules import INVALID, NCHW, SIZES, Bad, Ints, View
+from fuzz import capsules, rules
+from fuzz.rules import INVALID, NCHW, ND, SIZES, Bad, Ints, View
 
 DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in SIZES if name != "undefined"
@@ -295,6 +295,9 @@ NO_TENSORS: tuple[tuple[tuple[Any, Any], ...], ...] = (
     ((Liar((1, 0), 42), Bad(TypeError, "no capsule")), (Liar((1, 0), None), Bad(TypeError, "no capsule"))),
     ((Liar((2, 0), 42), Bad(INVALID, "another device")),),
     tuple((Liar(device, 42), Bad(TypeError, "no device")) for device in (None, ("cpu", 0), ())),
+    tuple((forged, Bad(INVALID, "a forged capsule")) for forged in capsules.INVALID),
+    (*((forged, Bad(TypeError, "no capsule")) for forged in capsules.NO_CAPSULE),
+     (capsules.ENDLESS, View("float32", (1,) * 9, (1,) * 9, 0, 1, ND, 1 << 40))),
 )  # fmt: skip
 _TENSOR_WOES = (
     "null", "type", "dtype", "other dtype", "swapped", "rank", "dims", "empty", "huge", "misaligned", "broken",

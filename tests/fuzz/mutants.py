@@ -1,9 +1,9 @@
 """``python tests/fuzz/mutants.py``: is every check needed, and does the fuzzer notice when it is gone?
 
-A copy of the sources is built once, in which each refusal of the core, and each call of a check in an operator's chain,
-can be switched off by the environment variable ACLNN_BW_MUTANT. Then the fuzzer runs against each such mutant, until it
-finds something: a call that is accepted and must not be, a wrong result, a crash. A mutant that survives is printed
-with its line. Takes some ten minutes on two cores.
+A copy of the sources is built once, in which each refusal of the core and of the face, each call of a check in an
+operator's chain, and the kernels' checks of indices can be switched off by the environment variable ACLNN_BW_MUTANT.
+Then the fuzzer runs against each such mutant, in a child forked for it, until it finds something: a call that is
+accepted and must not be, a wrong result, a crash. A mutant that survives is printed with its line.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Mutant(NamedTuple):
 def mutate(file: str, source: str, mutants: list[Mutant]) -> str:
     """Make each check of a file one that can be switched off; they are appended to the list."""
     edits: list[tuple[int, int, str, str]] = []  # from, to, what stands before, what stands behind
-    for refusal in re.finditer(r"^( +)return refuse\(", source, re.MULTILINE):
+    for refusal in re.finditer(r"^( +)(?:return refuse\(|raise (?!error_of|ImportError))", source, re.MULTILINE):
         headers = [
             header
             for header in re.finditer(r"^( *)(?:el)?if (.*?):$", source[: refusal.start()], re.MULTILINE | re.DOTALL)
@@ -76,13 +76,17 @@ def mutate(file: str, source: str, mutants: list[Mutant]) -> str:
         if source[call.end() :].startswith("plan_"):
             continue
         edits.append((call.end(), end, "(0 if mutant() == {} else ", ")"))
+    for index in re.finditer(r"^ +if (check_indices\(.*?|bad >= 0):$", source, re.MULTILINE | re.DOTALL):
+        edits.append((*index.span(1), "mutant() != {} and (", ")"))
+    for index in re.finditer(r"if \((at > 63 \|\| .*?)\) +\\$", source, re.MULTILINE):
+        edits.append((*index.span(1), "aclnn_bw_mutant() != {} && (", ")"))
     lines = source.splitlines()
     for begin, end, before, behind in sorted(edits, reverse=True):
         number, line = len(mutants), source.count("\n", 0, begin)
         mutants.append(Mutant(file, line + 1, lines[line].strip()))
         source = source[:begin] + before.format(number) + source[begin:end] + behind + source[end:]
-    if not edits:
-        return source
+    if not edits or file.endswith(".h"):
+        return '#include "mutant.h"\n' * bool(edits) + source
     first = re.search(r"^cdef (?!extern)", source, re.MULTILINE)
     assert first is not None
     return source[: first.start()] + _SWITCH + source[first.start() :]
@@ -110,10 +114,12 @@ def build(folder: Path) -> list[Mutant]:
                 shutil.copy(source, folder / name)
         (folder / "aclnn_bw" / "_core" / "mutant.h").write_text(_HEADER)
     mutants: list[Mutant] = []
-    for path in sorted((ROOT / "aclnn_bw" / "_core").glob("*.p*x*")):
-        source = mutate(path.name, path.read_text(), mutants)
+    package = ROOT / "aclnn_bw"
+    kernels = [package / "_kernels" / name for name in ("max_pool2d.pyx", "max_pool2d.h")]
+    for path in (*sorted((package / "_core").glob("*.p*x*")), package / "_native.pyx", *kernels):
+        source = mutate(str(path.relative_to(package)), path.read_text(), mutants)
         if not built:
-            (folder / "aclnn_bw" / "_core" / path.name).write_text(source)
+            (folder / path.relative_to(ROOT)).write_text(source)
     if not built:
         subprocess.run(
             [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, check=True,
