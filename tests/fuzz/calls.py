@@ -254,7 +254,9 @@ def tensor(
     if hide == "broken" and size > 1 and storage and len(shape):
         steps = [stride * size for stride in strides]
         axis = max(range(len(shape)), key=lambda axis: abs(steps[axis]) * (shape[axis] > 1))
-        steps[axis] -= (steps[axis] > 0) - (steps[axis] < 0)  # shorter, so that it stays inside
+        # Shorter, so that it stays inside; half a complex number is aligned all the same.
+        step = size // 2 if dtype.startswith("complex") else 1
+        steps[axis] -= step * ((steps[axis] > 0) - (steps[axis] < 0))
         value, wrap = np.ndarray(shape, DTYPES[dtype], ARENA.memory, start - low * size, tuple(steps)), "array"
         if shape[axis] > 1 and steps[axis]:
             view = view._replace(broken_stride=True)
@@ -646,12 +648,15 @@ def _upsample(d: Drawing) -> None:
     leading = d.leading()
     leading = leading if len(leading) == 2 else (1, *leading)
     li, lo = random.choice((1, 2, 3, 8, 20, 33)), random.choice((1, 2, 5, 16, 31, 50))
+    if random.random() < 0.02:  # sizes of 0, which fit each other
+        leading, li, lo = random.choice((((0, 1), li, lo), ((1, 0), li, lo), (leading, 0, lo), (leading, li, 0)))
     if random.random() < 0.06:
         li, lo = random.choice(((1, 50), (1, 51), (2, 101), (50, 1), (51, 1), (150, 3), (151, 3)))
     d.add("gradOutput", "grad_output", tensor(random, (*leading, lo), d.dtype, how=d.how))
     d.add("outputSize", "output_size", d.ints((lo,)))
     d.add("inputSize", "input_size", d.ints((*leading, li), exact=True))
-    scales = random.choice((0.0, 0.0, lo / li, 1.7, 0.5) if d.two else (None, 0.0, lo / li, 1.7, 1e-5))
+    ratio = lo / li if li and lo else 1.0
+    scales = random.choice((0.0, 0.0, ratio, 1.7, 0.5) if d.two else (None, 0.0, ratio, 1.7, 1e-5))
     d.add("scales", "scales", Argument(scales, scales))
     d.add("out", "out", d.out("out", (*leading, li), d.dtype))
 
@@ -718,8 +723,11 @@ def draw(random: Random) -> Drawn:
     drawing = Drawing(random, operator, random.choice(("two-phase", "two-phase", "one-call")))
     _DRAW[operator](drawing)
     drawn = drawing.drawn
-    if random.random() < 0.015:
+    kind = random.random()
+    if kind < 0.015:
         _enlarge(random, drawn)
+    elif kind < 0.025:
+        _alike(random, drawn)
     for _ in range(random.choice((0, 0, 0, 1, 1, 1, 1, 2, 3))):
         name = random.choice(list(drawn.arguments))
         drawn.arguments[name] = _spoiled(random, drawn, name)
@@ -730,7 +738,7 @@ def draw(random: Random) -> Drawn:
 
 def _enlarge(random: Random, drawn: Drawn) -> None:
     """Give every tensor a batch that no machine has memory for, or addresses for."""
-    batch = random.choice((2**34, 2**34, 2**45))
+    batch = 2 ** random.choice((34, 34, 34, *range(38, 48)))
     if any(isinstance(a.meaning, View) and math.prod(a.meaning.shape) > 1 << 20 for a in drawn.arguments.values()):
         return
     for name, argument in drawn.arguments.items():
@@ -745,6 +753,19 @@ def _enlarge(random: Random, drawn: Drawn) -> None:
             sizes = (batch, *argument.meaning[1:])
             drawn.arguments[name] = Argument(sizes, Ints(sizes))
     drawn.outputs = tuple(name for name in drawn.outputs if drawn.arguments[name].array is not None)
+
+
+def _alike(random: Random, drawn: Drawn) -> None:
+    """Give all tensors another format, or the same sizes more or less: wrong together, they still fit each other."""
+    ranks, format = random.choice((0, 0, -2, -1, 1)), random.choice(FORMATS)
+    for name, argument in drawn.arguments.items():
+        view = argument.meaning
+        if isinstance(view, View) and argument.array is not None and math.prod(view.shape) < 1 << 12:
+            shape = view.shape[-ranks:] if ranks < 0 else (1,) * ranks + view.shape
+            how = "row-major" if name in ("indices", "mask") else None
+            drawn.arguments[name] = tensor(
+                random, shape, view.dtype, written=name in drawn.outputs, how=how, wrap="tensor", format=format
+            )
 
 
 def _spoiled(random: Random, drawn: Drawn, name: str) -> Argument:

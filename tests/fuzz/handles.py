@@ -59,7 +59,7 @@ def _judge_create(a: dict[str, Any], data: Any) -> list[Refusal]:
     if a["dataType"] not in _NAME_OF:
         found.append(Refusal("unknown dtype", INVALID, "dataType"))
     if a["format"] not in calls.FORMATS:
-        found.append(Refusal("unknown format", INVALID, "format"))
+        found.append(Refusal("unknown format", INVALID, r"(dataType = -?\d+, )?format"))
     if found:
         return found
     dims, strides, storage, size = a["viewDims"], a["strides"], a["storageDims"], SIZES[_NAME_OF[a["dataType"]]]

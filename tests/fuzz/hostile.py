@@ -19,6 +19,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from queue import Empty
@@ -227,7 +228,9 @@ class Fuzzer:
         _check((buffer[:at], buffer[at + size :]) == outside, "a write beside the workspace")
         self._compare(drawn, [output.array for output in outputs], wanted)
         if woe == "spent":
-            self._judged(drawn, [rules.Refusal("spent", INNER, "executor")], lambda: run(*arguments))
+            spent = [rules.Refusal("spent", INNER, "executor")]
+            self._judged(drawn, spent, lambda: aclnn_bw.aclSetAclOpExecutorRepeatable(executor))
+            self._judged(drawn, spent, lambda: run(*arguments))
 
     def _spoil(self, random: Random, drawn: Drawn, woe: str, arguments: list[Any], size: int) -> Any:
         """Phase 2's arguments with one thing wrong, and what must come of it (None: it is not wrong after all)."""
@@ -311,7 +314,13 @@ def _fits(error: Exception, objection: rules.Refusal) -> bool:
             return False
     elif type(error) is not objection.error:
         return False
-    return objection.rule == "raises" or re.search(rf"\b({objection.argument})\b", str(error)) is not None
+    return objection.rule == "raises" or _names(objection.argument).match(str(error)) is not None
+
+
+@cache
+def _names(argument: str) -> re.Pattern[str]:
+    """What a message begins with that is about an argument."""
+    return re.compile(rf"(len\()?({argument})\b")
 
 
 def _bound(drawn: Drawn) -> bool:

@@ -230,7 +230,7 @@ def _nulls(j: Judge, a: dict[str, Any], *names: str) -> None:
 def _dtypes(j: Judge, c: Call, a: dict[str, Any], like: str | None, *names: str) -> None:
     dtypes = taken(c.operator, c.product)
     if not dtypes:
-        j.refuse(True, "the product lacks the operator", c.product)
+        j.refuse(True, "the product lacks the operator", f"{c.product} does not have")
         j.stage()
     for name in names:
         j.refuse(a[name].swapped, "foreign byte order", name)
@@ -362,6 +362,7 @@ def _avg(j: Judge, c: Call, a: dict[str, Any]) -> None:
         _shape_is(j, a, out, shape)
     windows = [pooled(*axis, a[ceil]) for axis in zip(shape[-2:], kernels, strides, pads, strict=True)]
     j.refuse(min(windows) < 1, "no window", "self")
+    j.stage()
     _shape_is(j, a, grad, (*shape[:-2], *windows))
     j.stage()
     _not_too_large(j, a, *written, fresh=None if written else shape)
