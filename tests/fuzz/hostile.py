@@ -202,9 +202,10 @@ class Fuzzer:
         if size and random.random() < 0.5:
             workspace = np.frombuffer(workspace, np.uint8)
         arguments: list[Any] = [workspace, size, executor, None]
-        woe = random.choice(_PHASE_2_WOES) if _bound(drawn) else "none"
+        woe = random.choice(_PHASE_2_WOES)
         if size and drawn.operator in ("upsample", "pad") and random.random() < 0.5:  # which seldom need any
             woe = random.choice(_WORKSPACE_WOES)
+        woe = woe if _bound(drawn) else "none"
         spoiled, wrong = self._spoil(random, drawn, woe, list(arguments), size)
         drawn.notes.append(f"phase 2: {woe}")
         if wrong is not None:
