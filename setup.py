@@ -1,4 +1,4 @@
-"""Builds the one extension module, aclnn_bw._native, from many Cython units.
+"""Builds the one extension module, aclnn_bw._native, from many Cython units, and on Linux a C library from the same.
 
 Each unit of aclnn_bw/_core becomes one object; each unit of aclnn_bw/_kernels becomes one object for every instruction
 set that the compiler can make, from the same generated C. Flags are probed by compiling, never assumed: without OpenMP
@@ -9,6 +9,8 @@ ACLNN_BW_WERROR=1 (warnings of our own code are errors), ACLNN_BW_SANITIZE=addre
 """
 import os
 import platform
+import re
+import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +23,9 @@ from setuptools.errors import CompileError, LinkError, SetupError
 PACKAGE = "aclnn_bw"
 VARIANTS = ("v2", "v3", "v4")
 WERROR = os.environ.get("ACLNN_BW_WERROR") == "1"
+# Executors are handles of 64 bits, and the loader must know filters: glibc and musl differ only in the latter.
+C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32
+CANN_LIBRARIES = ("ascendcl", "nnopbase", "opapi", "opapi_nn", "opapi_cv", "opapi_math")
 SANITIZE = os.environ.get("ACLNN_BW_SANITIZE", "")
 DIRECTIVES = {
     "language_level": 3,
@@ -30,6 +35,12 @@ DIRECTIVES = {
     "warn.maybe_uninitialized": False,
     "warn.unused": True,
 }
+
+
+def api_names() -> list[str]:
+    """The functions that the public headers declare."""
+    text = "".join(path.read_text() for path in sorted(Path(PACKAGE, "include").rglob("*.h")))
+    return sorted(set(re.findall(r"^ACL_FUNC_VISIBILITY [^(;]*?(\w+)\(", text, re.MULTILINE)))
 
 
 def units(folder: str) -> list[str]:
@@ -55,20 +66,56 @@ class BuildNative(build_ext):
             common += [f"-fsanitize={SANITIZE}", "-fno-sanitize-recover=all", "-fno-wrapv", "-g", "-O1"]
         jobs = self.plan_jobs(common, openmp, variants)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = [path for paths in pool.map(lambda job: self.compile_unit(*job), jobs) for path in paths]
+            made = list(pool.map(lambda job: self.compile_unit(*job), jobs))
+        objects = [path for job, paths in zip(jobs, made) if job[1] != "_capi" for path in paths]
         link = [*openmp, *self.supported(["-Wl,--gc-sections"], link=True)]
         if SANITIZE:
             link.append(f"-fsanitize={SANITIZE}")
         self.compiler.link_shared_object(
             objects, self.get_ext_fullpath(ext.name), libraries=[] if sys.platform == "win32" else ["m"],
             export_symbols=self.get_export_symbols(ext), extra_postargs=link, build_temp=str(self.temp))
+        if C_LIBRARY:
+            objects = [path for job, paths in zip(jobs, made) if job[1] != "face" for path in paths]
+            self.link_c_library(Path(self.get_ext_fullpath(ext.name)).parent, objects, link)
+
+    def copy_extensions_to_source(self) -> None:
+        """For a build in place, and for an editable one."""
+        super().copy_extensions_to_source()
+        for folder in ("lib", "lib64") if C_LIBRARY else ():
+            shutil.copytree(Path(self.build_lib, PACKAGE, folder), Path(PACKAGE, folder), dirs_exist_ok=True)
+
+    def link_c_library(self, package: Path, objects: list[str], link: list[str]) -> None:
+        """lib/libaclnn_bw.so, what CMake and pkg-config want to know of it, and lib64/ with the names of CANN's
+        libraries: they have the same symbols, of which the loader takes those of libaclnn_bw.so (DT_FILTER)."""
+        lib, lib64 = package / "lib", package / "lib64"
+        lib64.mkdir(parents=True, exist_ok=True)
+        # An instrumented object needs all of Cython's, which needs the interpreter; it is not for programs.
+        whole = [] if SANITIZE else ["-Wl,-z,defs"]
+        self.link_shared(objects, lib / "libaclnn_bw.so", [*link, *whole, "-s"], ["m", "pthread"])
+        stub = self.temp / "cann.c"
+        stub.write_text("#include <stdlib.h>\n" + "".join(
+            f'__attribute__((visibility("default"))) void {name}(void) {{ abort(); }}\n' for name in api_names()))
+        compiled = self.compiler.compile([str(stub)], output_dir=str(self.temp), extra_postargs=["-O1", "-g0"])
+        for name in CANN_LIBRARIES:
+            self.link_shared(compiled, lib64 / f"lib{name}.so", [
+                "-Wl,--filter=libaclnn_bw.so", "-Wl,-rpath,$ORIGIN/../lib", "-Wl,--enable-new-dtags", "-s"], [])
+        version = re.search(r'"(.*)"', Path(PACKAGE, "_version.py").read_text())[1]
+        for template in sorted(Path(PACKAGE, "_capi", "templates").iterdir()):
+            to = lib / {".pc": "pkgconfig", ".cmake": f"cmake/{PACKAGE}"}[template.suffix] / template.name
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_text(template.read_text().replace("@VERSION@", version))
+
+    def link_shared(self, objects: list[str], path: Path, arguments: list[str], libraries: list[str]) -> None:
+        self.compiler.link_shared_object(objects, str(path), libraries=libraries, build_temp=str(self.temp),
+                                         extra_postargs=[*arguments, f"-Wl,-soname,{path.name}"])
 
     def plan_jobs(self, common: list[str], openmp: list[str], variants: list[str]) -> list[tuple]:
         """(C file, folder of the object, flags, macros, include folders) of every compilation."""
         import numpy
 
         sources = self.translate()
-        include = [numpy.get_include(), str(Path(PACKAGE, "_core")), str(Path(PACKAGE, "_kernels"))]
+        include = [numpy.get_include()]
+        include += [str(Path(PACKAGE, name)) for name in ("_core", "_kernels", "_capi", "include")]
         jobs = []
         for name, source in sources.items():
             folder, _, stem = name.rpartition(".")
@@ -96,6 +143,10 @@ class BuildNative(build_ext):
                     # What Cython makes of prange when the pragmas mean nothing.
                     flags += self.supported(["-Wno-unused-but-set-variable", "-Wno-unknown-pragmas"])
             jobs.append((source, folder or "face", flags, macros, include))
+        if C_LIBRARY:
+            for path in sorted(Path(PACKAGE, "_capi").glob("*.c")):
+                flags = [*common, *(openmp if path.stem == "parallel" else [])]
+                jobs.append((str(path), "_capi", flags, [], include))
         return jobs
 
     @staticmethod
@@ -111,7 +162,8 @@ class BuildNative(build_ext):
 
         Options.warning_errors = WERROR
         sources = {}
-        names = [f"{folder}.{stem}" for folder in ("_core", "_kernels") for stem in units(folder)] + ["_native"]
+        folders = ["_core", "_kernels", *(["_capi"] if C_LIBRARY else [])]
+        names = [f"{folder}.{stem}" for folder in folders for stem in units(folder)] + ["_native"]
         for name in names:
             path = str(Path(PACKAGE, *name.split("."))) + ".pyx"
             [module] = cythonize([Extension(f"{PACKAGE}.{name}", [path])], compiler_directives=DIRECTIVES,

@@ -4,7 +4,7 @@ operator's rules read as one `or` chain in the order in which they speak."""
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.names cimport (
-    TEXT, dtype_name, element_text, format_name, name, of_shape, product_name, tuple_text,
+    TEXT, dtype_name, element_text, format_name, name, null, of_shape, product_name, tuple_text,
 )
 from aclnn_bw._core.products cimport check_dtype, has_operator
 from aclnn_bw._core.status cimport refuse, wide
@@ -24,7 +24,7 @@ cdef extern from *:
 
 cdef inline int not_null(const Context* context, int argument, const void* pointer) noexcept nogil:
     if pointer == NULL:
-        return refuse(ERR_NULLPTR, "%s = None: must not be null", name(context, argument))
+        return refuse(ERR_NULLPTR, "%s = %s: must not be null", name(context, argument), null(context.face))
     return SUCCESS
 
 

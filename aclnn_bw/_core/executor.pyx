@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport least, most, round_up
 from aclnn_bw._core.checks cimport apart
-from aclnn_bw._core.names cimport name
+from aclnn_bw._core.names cimport name, null
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport (
     check_alignment, check_bounds, check_injective, check_writable, item_size, tensor_meets,
@@ -190,8 +190,8 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
     if executor.op != op:
         return refuse(ERR_INVALID, "executor: was made by another operator's phase 1")
     if workspace == NULL and (size > 0 or executor.workspace_size > 0):
-        return refuse(ERR_NULLPTR, "workspace = None: must not be null, the executor needs %lld bytes",
-                      <wide>executor.workspace_size)
+        return refuse(ERR_NULLPTR, "workspace = %s: must not be null, the executor needs %lld bytes",
+                      null(plain.face), <wide>executor.workspace_size)
     if size < executor.workspace_size:
         return refuse(ERR_INVALID, "workspaceSize = %lld: must be >= %lld, as phase 1 said", <wide>size,
                       <wide>executor.workspace_size)

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.types cimport (
-    ARG_SELF, ARGUMENTS, ASCEND310P, ASCEND910, ASCEND910B, DT_BF16, MASK_HELPER, TWO_PHASE, Context, IntArray,
+    ARG_SELF, ARGUMENTS, ASCEND310P, ASCEND910, ASCEND910B, C_CALL, DT_BF16, MASK_HELPER, TWO_PHASE, Context, IntArray,
 )
 from aclnn_bw._core.status cimport wide
 
@@ -31,7 +31,12 @@ cdef inline const char* name(const Context* context, int argument) noexcept nogi
         return "argument"
     if context.face == MASK_HELPER and argument == ARG_SELF:
         return "input_shape"
-    return two_phase[argument] if context.face == TWO_PHASE else one_call[argument]
+    return two_phase[argument] if context.face in (TWO_PHASE, C_CALL) else one_call[argument]
+
+
+cdef inline const char* null(int face) noexcept nogil:
+    """The caller's own word for nothing."""
+    return choose(face == C_CALL, "nullptr", "None")
 
 
 cdef inline const char* of_shape(const Context* context, int argument) noexcept nogil:

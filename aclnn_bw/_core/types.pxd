@@ -76,6 +76,7 @@ cdef enum Face:
     TWO_PHASE       # messages use the C call's argument names
     ONE_CALL        # messages use the one-call function's argument names
     MASK_HELPER     # messages use the argument names of mask_shape and its kin
+    C_CALL          # as TWO_PHASE, but nothing is spelled as in Python
 
 # The arguments of all operators; names.pxd spells them for each face.
 cdef enum Argument:

@@ -1,0 +1,23 @@
+/* The gradient of average pooling with respect to its input. */
+#ifndef ACLNN_BW_ACLNN_AVGPOOL2D_BACKWARD_H
+#define ACLNN_BW_ACLNN_AVGPOOL2D_BACKWARD_H
+
+#include "aclnn/acl_meta.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Phase 1: checks the arguments and plans the work. A refusal leaves *workspaceSize and *executor as they were. */
+ACL_FUNC_VISIBILITY aclnnStatus aclnnAvgPool2dBackwardGetWorkspaceSize(
+    const aclTensor *gradOutput, const aclTensor *self, const aclIntArray *kernelSize, const aclIntArray *stride,
+    const aclIntArray *padding, bool ceilMode, bool countIncludePad, int64_t divisorOverride, int8_t cubeMathType,
+    aclTensor *gradInput, uint64_t *workspaceSize, aclOpExecutor **executor);
+/* Phase 2: runs the executor, with a workspace of the size that phase 1 has told. */
+ACL_FUNC_VISIBILITY aclnnStatus aclnnAvgPool2dBackward(
+    void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
