@@ -23,10 +23,10 @@ from setuptools.errors import CompileError, LinkError, SetupError
 PACKAGE = "aclnn_bw"
 VARIANTS = ("v2", "v3", "v4")
 WERROR = os.environ.get("ACLNN_BW_WERROR") == "1"
-# Executors are handles of 64 bits, and the loader must know filters: glibc and musl differ only in the latter.
-C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32
 CANN_LIBRARIES = ("ascendcl", "nnopbase", "opapi", "opapi_nn", "opapi_cv", "opapi_math")
 SANITIZE = os.environ.get("ACLNN_BW_SANITIZE", "")
+# Its handles are numbers of 64 bits. Instrumented objects keep all of Cython's code, and that needs the interpreter.
+C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32 and not SANITIZE
 DIRECTIVES = {
     "language_level": 3,
     "cdivision": True,
@@ -67,7 +67,7 @@ class BuildNative(build_ext):
         jobs = self.plan_jobs(common, openmp, variants)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             made = list(pool.map(lambda job: self.compile_unit(*job), jobs))
-        objects = [path for job, paths in zip(jobs, made) if job[1] != "_capi" for path in paths]
+        objects = [path for job, paths in zip(jobs, made, strict=True) if job[1] != "_capi" for path in paths]
         link = [*openmp, *self.supported(["-Wl,--gc-sections"], link=True)]
         if SANITIZE:
             link.append(f"-fsanitize={SANITIZE}")
@@ -75,7 +75,7 @@ class BuildNative(build_ext):
             objects, self.get_ext_fullpath(ext.name), libraries=[] if sys.platform == "win32" else ["m"],
             export_symbols=self.get_export_symbols(ext), extra_postargs=link, build_temp=str(self.temp))
         if C_LIBRARY:
-            objects = [path for job, paths in zip(jobs, made) if job[1] != "face" for path in paths]
+            objects = [path for job, paths in zip(jobs, made, strict=True) if job[1] != "face" for path in paths]
             self.link_c_library(Path(self.get_ext_fullpath(ext.name)).parent, objects, link)
 
     def copy_extensions_to_source(self) -> None:
@@ -85,13 +85,13 @@ class BuildNative(build_ext):
             shutil.copytree(Path(self.build_lib, PACKAGE, folder), Path(PACKAGE, folder), dirs_exist_ok=True)
 
     def link_c_library(self, package: Path, objects: list[str], link: list[str]) -> None:
-        """lib/libaclnn_bw.so, what CMake and pkg-config want to know of it, and lib64/ with the names of CANN's
-        libraries: they have the same symbols, of which the loader takes those of libaclnn_bw.so (DT_FILTER)."""
+        """Make lib/libaclnn_bw.so, what CMake and pkg-config want to know of it, and lib64/ with CANN's library names.
+
+        Those have the same symbols, in whose stead the loader takes the ones of libaclnn_bw.so (DT_FILTER).
+        """
         lib, lib64 = package / "lib", package / "lib64"
         lib64.mkdir(parents=True, exist_ok=True)
-        # An instrumented object needs all of Cython's, which needs the interpreter; it is not for programs.
-        whole = [] if SANITIZE else ["-Wl,-z,defs"]
-        self.link_shared(objects, lib / "libaclnn_bw.so", [*link, *whole, "-s"], ["m", "pthread"])
+        self.link_shared(objects, lib / "libaclnn_bw.so", [*link, "-Wl,-z,defs", "-s"], ["m", "pthread"])
         stub = self.temp / "cann.c"
         stub.write_text("#include <stdlib.h>\n" + "".join(
             f'__attribute__((visibility("default"))) void {name}(void) {{ abort(); }}\n' for name in api_names()))

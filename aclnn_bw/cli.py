@@ -1,4 +1,4 @@
-"""The command line: ``aclnn-bw info``, ``aclnn-bw demo [operator]``, ``aclnn-bw run OPERATOR ...``.
+"""The command line: ``aclnn-bw info``, ``aclnn-bw demo [OPERATOR]``, ``aclnn-bw run OPERATOR``, ``aclnn-bw config``.
 
 ``python -m aclnn_bw`` is the same program. A bad argument or file is refused with one line on stderr and exit status 2.
 """
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import aclnn_bw
-from aclnn_bw import _demos
+from aclnn_bw import _clib, _demos
 from aclnn_bw._npy import BFLOAT16, CommandError, describe, save
 from aclnn_bw._runs import OPERATORS
 
@@ -63,6 +63,8 @@ def _main(argv: Sequence[str] | None) -> int:
         _run(options)
     elif options.command == "demo":
         return _demo(options.operator)
+    elif options.command == "config":
+        print("\n".join(_clib.answers(options.asked)))
     else:
         aclnn_bw.show_config()
     return 0
@@ -79,6 +81,10 @@ def _parser() -> argparse.ArgumentParser:
         "operator", nargs="?", default="avg_pool2d_backward", choices=_demos.DEMOS, metavar="OPERATOR",
         help=f"{', '.join(_demos.DEMOS)} (default: %(default)s)",
     )  # fmt: skip
+
+    config = commands.add_parser("config", help="what a compiler needs to build programs with the C library")
+    for question, text in _clib.QUESTIONS.items():
+        config.add_argument(f"--{question}", dest="asked", action="append_const", const=question, help=text)
 
     run = commands.add_parser("run", help="run an operator on arrays of your own (.npy files)")
     operators = run.add_subparsers(dest="operator", required=True, metavar="OPERATOR")

@@ -4,7 +4,7 @@ A tensor or an array is memory of the caller's, from aclCreate... to aclDestroy.
 Everything here returns a status whose message is left for aclGetRecentErrMsg.
 """
 from libc.stdbool cimport bool
-from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t, uint64_t, uintptr_t, INT64_MAX
+from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t, uintptr_t, INT64_MAX
 from libc.stdlib cimport free, malloc
 
 from aclnn_bw._core cimport avg_pool2d as core_avg_pool2d
@@ -18,7 +18,7 @@ from aclnn_bw._core.executor cimport (
     accept, delete_executor, finish, make_repeatable, rebind, retract, run_range,
 )
 from aclnn_bw._core.names cimport TEXT, tuple_text
-from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_meets, tensor_size
 from aclnn_bw._core.types cimport (
     AVG_POOL2D_BACKWARD, C_CALL, DT_COMPLEX128, DT_COMPLEX64, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR,
@@ -90,7 +90,7 @@ cdef const void* aclnn_bw_load_table(int isa) noexcept nogil:
     return &table_room
 
 
-# --- tensors and arrays -----------------------------------------------------------------------------------------------
+# --- tensors and arrays ---------------------------------------------------------------------------------------------
 
 cdef struct View:
     Tensor tensor           # first: a View is a Tensor to the core
@@ -605,7 +605,8 @@ cdef aclnnStatus aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(
     if status == SUCCESS:
         status = core_upsample.upsample_nearest_exact1d_backward(
             &context, tensor_of(gradOutput), array_of(outputSize), array_of(inputSize), scales, tensor_of(out), &made)
-    return end("aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize", status, slot, made, given, workspaceSize, executor)
+    return end("aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize", status, slot, made, given, workspaceSize,
+               executor)
 
 
 cdef aclnnStatus aclnnUpsampleNearestExact1dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
