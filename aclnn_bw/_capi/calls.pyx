@@ -13,23 +13,24 @@ from aclnn_bw._core cimport max_pool2d as core_max_pool2d
 from aclnn_bw._core cimport replication_pad2d as core_replication_pad2d
 from aclnn_bw._core cimport upsample_nearest_exact1d as core_upsample
 from aclnn_bw._core.arithmetic cimport mul_overflows
+from aclnn_bw._core.checks cimport apart
 from aclnn_bw._core.dispatch cimport load_kernels
 from aclnn_bw._core.executor cimport (
     accept, delete_executor, finish, make_repeatable, rebind, retract, run_range,
 )
-from aclnn_bw._core.names cimport TEXT, tuple_text
+from aclnn_bw._core.names cimport TEXT, choose, tuple_text
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_meets, tensor_size
 from aclnn_bw._core.types cimport (
     AVG_POOL2D_BACKWARD, C_CALL, DT_COMPLEX128, DT_COMPLEX64, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR,
     ERR_INVALID, ERR_NULLPTR, IM2COL_BACKWARD, MAX_INTS, MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, MAX_RANK,
-    MAX_TENSORS, MISALIGNED, REPLICATION_PAD2D_BACKWARD, ROLE_WRITTEN, SUCCESS, UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
-    WRITABLE, Context, Executor, IntArray, KernelTable, Run, Tensor,
+    MAX_TENSORS, MISALIGNED, REPLICATION_PAD2D_BACKWARD, ROLE_READ, ROLE_WRITTEN, SUCCESS,
+    UPSAMPLE_NEAREST_EXACT1D_BACKWARD, WRITABLE, Context, Executor, IntArray, KernelTable, Run, Tensor,
 )
 
 cdef extern from "runtime.h" nogil:
     ctypedef struct Settings "aclnn_bw_settings":
-        int product, mask_layout, threads, cores, defers "async"
+        int reading, product, mask_layout, threads, cores, defers "async"
         const void* kernels
         const char* problem
         int problem_status
@@ -43,6 +44,11 @@ cdef extern from "runtime.h" nogil:
     int submit "aclnn_bw_submit" (void* stream, Job* job) noexcept
     void parallel "aclnn_bw_parallel" (
         void (*range)(void*, int64_t) noexcept nogil, void* run, int64_t ranges, int threads) noexcept
+
+cdef enum:
+    MOST_ARRAYS = 5         # int arrays of an operator
+    MOST_NUMBERS = 4
+    RECIPE_SIZE = 640       # of a slot's room; a multiple of ALIGNMENT
 
 cdef extern from "handles.h" nogil:
     enum:
@@ -84,8 +90,8 @@ cdef extern const void* aclnn_bw_load_table(int isa) noexcept nogil
 
 cdef const void* aclnn_bw_load_table(int isa) noexcept nogil:
     """Fill the table of kernels for an instruction set that the CPU has."""
-    if sizeof(KernelTable) > 64 * sizeof(void*):
-        return NULL
+    if sizeof(KernelTable) > 64 * sizeof(void*) or sizeof(Recipe) > RECIPE_SIZE:
+        return NULL     # for a developer who adds to them: nothing would work
     load_kernels(isa, <KernelTable*>&table_room)
     return &table_room
 
@@ -403,48 +409,178 @@ cdef aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, size_t index, a
     return set_address_of("aclSetOutputTensorAddr", executor, index, tensor, addr, 1)
 
 
-# --- both phases ----------------------------------------------------------------------------------------------------
+# --- phase 1 --------------------------------------------------------------------------------------------------------
 
-cdef int begin(Context* context, Slot** slot, const uint64_t* workspace_size,
-               const (aclOpExecutor*)* executor) noexcept nogil:
-    """What every phase 1 does first: the settings, and a slot whose room serves the executor."""
-    cdef const Settings* settings = current_settings()
-    slot[0] = NULL
-    if workspace_size == NULL:
-        return refuse(ERR_NULLPTR, "workspaceSize = nullptr: must not be null")
-    if executor == NULL:
-        return refuse(ERR_NULLPTR, "executor = nullptr: must not be null")
-    if settings.problem != NULL:
-        return refuse(settings.problem_status, "%s", settings.problem)
-    slot[0] = take_slot(&executors)
-    if slot[0] == NULL:
-        return refuse(ERR_CREATE_EXECUTOR, "executor: no memory for another one")
+# The arguments of any operator: each kind in the order of the C call, what is missing at the end left null or 0.
+cdef struct Call:
+    int32_t op
+    (const Tensor*)[MAX_TENSORS] tensors
+    (const IntArray*)[MOST_ARRAYS] arrays
+    int64_t[MOST_NUMBERS] numbers
+    double scales
+
+# What the plan of a slot's last executor was made from, but for its tensors, which the executor has. A program calls
+# phase 1 again and again with other addresses alone; then the executor that still lies in the slot serves, 110 ns
+# instead of 240, for no plan depends on addresses: aclSet*TensorAddr relies on that too.
+cdef struct Recipe:
+    bint valid
+    bint forked
+    int32_t settings        # the number of their reading
+    int32_t op
+    int64_t[MOST_NUMBERS] numbers
+    double scales
+    int64_t[MOST_ARRAYS] lengths    # -1: null
+    IntArray[MOST_ARRAYS] arrays
+    Executor* executor
+
+
+cdef inline bint same_view(const Tensor* a, const Tensor* b) noexcept nogil:
+    """Whether all that a plan may know of two tensors is equal: everything but the address."""
+    cdef int64_t i
+    if (b == NULL or a.rank != b.rank or a.dtype != b.dtype or a.format != b.format or a.flags != b.flags
+            or a.offset != b.offset or a.storage != b.storage):
+        return False
+    for i in range(a.rank):
+        if a.dims[i] != b.dims[i] or a.strides[i] != b.strides[i]:
+            return False
+    return True
+
+
+cdef bint same_call(const Recipe* recipe, const Settings* settings, const Call* call) noexcept nogil:
+    cdef const IntArray* array
+    cdef int64_t i, j
+    if (not recipe.valid or recipe.op != call.op or recipe.settings != settings.reading or recipe.forked != is_forked()
+            or recipe.scales != call.scales):
+        return False
+    for i in range(MOST_NUMBERS):
+        if recipe.numbers[i] != call.numbers[i]:
+            return False
+    for i in range(MOST_ARRAYS):
+        array = call.arrays[i]
+        if recipe.lengths[i] != (array.size if array != NULL else -1):
+            return False
+        for j in range(recipe.lengths[i]):      # of a plan that was made: at most four values
+            if recipe.arrays[i].values[j] != array.values[j]:
+                return False
+    for i in range(recipe.executor.tensors):
+        if not same_view(&recipe.executor.tensor[i], call.tensors[i]):
+            return False
+    return True
+
+
+cdef void remember(Recipe* recipe, const Settings* settings, const Call* call, Executor* made) noexcept nogil:
+    cdef int64_t i
+    recipe.valid = made.lent    # else it goes with its memory
+    recipe.forked = is_forked()
+    recipe.settings = settings.reading
+    recipe.op = call.op
+    recipe.scales = call.scales
+    recipe.executor = made
+    for i in range(MOST_NUMBERS):
+        recipe.numbers[i] = call.numbers[i]
+    for i in range(MOST_ARRAYS):
+        recipe.lengths[i] = -1
+        if call.arrays[i] != NULL:
+            recipe.arrays[i] = call.arrays[i][0]
+            recipe.lengths[i] = call.arrays[i].size
+
+
+cdef int use_again(Executor* executor, const Context* context, const Call* call) noexcept nogil:
+    """An executor that has run, fresh, with the addresses of this call, which must still lie apart."""
+    cdef int64_t i, j
+    for i in range(executor.tensors):
+        executor.tensor[i].data = call.tensors[i].data
+    for i in range(executor.tensors):
+        if executor.roles[i] != ROLE_WRITTEN:
+            continue
+        for j in range(executor.tensors):
+            if (executor.roles[j] == ROLE_READ or (executor.roles[j] == ROLE_WRITTEN and j < i)) and apart(
+                    context, executor.arguments[i], &executor.tensor[i], executor.arguments[j],
+                    &executor.tensor[j]) != SUCCESS:
+                return ERR_INVALID
+    executor.spent = executor.repeatable = 0
+    executor.claim = 0
+    return SUCCESS
+
+
+cdef int plan(const Context* context, const Call* c, Executor** made) noexcept nogil:
+    """What the operator checks and plans."""
+    if c.op == MAX_POOL2D_WITH_MASK_BACKWARD:
+        return core_max_pool2d.max_pool2d_with_mask_backward(
+            context, c.tensors[0], c.tensors[1], c.tensors[2], c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3],
+            c.numbers[0] != 0, c.tensors[3], made)
+    if c.op == MAX_POOL2D_WITH_MASK:
+        return core_max_pool2d.max_pool2d_with_mask(
+            context, c.tensors[0], c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3], c.numbers[0] != 0, c.tensors[1],
+            c.tensors[2], made)
+    if c.op == UPSAMPLE_NEAREST_EXACT1D_BACKWARD:
+        return core_upsample.upsample_nearest_exact1d_backward(
+            context, c.tensors[0], c.arrays[0], c.arrays[1], c.scales, c.tensors[1], made)
+    if c.op == AVG_POOL2D_BACKWARD:
+        return core_avg_pool2d.avg_pool2d_backward(
+            context, c.tensors[0], c.tensors[1], c.arrays[0], c.arrays[1], c.arrays[2], c.numbers[0] != 0,
+            c.numbers[1] != 0, &c.numbers[2], c.numbers[3], c.tensors[2], made)
+    if c.op == IM2COL_BACKWARD:
+        return core_im2col.im2col_backward(
+            context, c.tensors[0], c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3], c.arrays[4], c.tensors[1], made)
+    return core_replication_pad2d.replication_pad2d_backward(
+        context, c.tensors[0], c.tensors[1], c.arrays[0], c.tensors[2], made)
+
+
+cdef int make(Slot* slot, const Settings* settings, const Call* call) noexcept nogil:
+    """Give the slot the executor of a call."""
+    cdef Recipe* recipe = <Recipe*>slot.room
+    cdef Executor* made = NULL
+    cdef Context context
+    cdef int status
     context.kernels = <const KernelTable*>settings.kernels
     context.face = C_CALL
     context.product = settings.product
     context.mask_layout = settings.mask_layout
     context.threads = 1 if is_forked() else settings.threads
     context.cores = settings.cores
-    context.room = slot[0].room
-    context.room_size = ROOM if slot[0].room != NULL else 0
-    return SUCCESS
+    context.room = <char*>slot.room + RECIPE_SIZE
+    context.room_size = ROOM - RECIPE_SIZE
+    if same_call(recipe, settings, call):
+        slot.object = recipe.executor
+        return use_again(recipe.executor, &context, call)
+    recipe.valid = False
+    status = plan(&context, call, &made)
+    if status == SUCCESS:
+        remember(recipe, settings, call, made)
+        slot.object = made
+    return status
 
 
-cdef aclnnStatus end(const char* call, int status, Slot* slot, Executor* made, (const void*)* given,
-                     uint64_t* workspace_size, aclOpExecutor** executor) noexcept nogil:
-    """What every phase 1 does last: the handle and the size, if it was not refused."""
+cdef aclnnStatus phase_1(const char* name, const Call* call, uint64_t* workspace_size,
+                         aclOpExecutor** executor) noexcept nogil:
+    cdef const Settings* settings = current_settings()
+    cdef Slot* slot = NULL
+    cdef int status = SUCCESS
     cdef int i
-    if status != SUCCESS:
-        if slot != NULL:
+    if workspace_size == NULL or executor == NULL:
+        status = refuse(ERR_NULLPTR, "%s = nullptr: must not be null",
+                        choose(workspace_size == NULL, "workspaceSize", "executor"))
+    elif settings.problem != NULL:
+        status = refuse(settings.problem_status, "%s", settings.problem)
+    else:
+        slot = take_slot(&executors)
+        if slot == NULL:
+            status = refuse(ERR_CREATE_EXECUTOR, "executor: no memory for another one")
+    if slot != NULL:
+        status = make(slot, settings, call)
+        if status != SUCCESS:
             give_slot(&executors, slot)
-        return logged(call, status, NULL)
-    for i in range(made.tensors):
-        slot.given[i] = given[i]
-    slot.object = made
-    workspace_size[0] = <uint64_t>made.workspace_size
+    if status != SUCCESS:
+        return logged(name, status, NULL)
+    for i in range(MAX_TENSORS):
+        slot.given[i] = call.tensors[i]
+    workspace_size[0] = <uint64_t>(<Executor*>slot.object).workspace_size
     executor[0] = <aclOpExecutor*>publish(&executors, slot)
-    return logged(call, SUCCESS, workspace_size)
+    return logged(name, SUCCESS, workspace_size)
 
+
+# --- phase 2 --------------------------------------------------------------------------------------------------------
 
 cdef void one_range(void* run, int64_t index) noexcept nogil:
     run_range(<Run*>run, index)
@@ -555,16 +691,13 @@ cdef aclnnStatus aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
         const aclTensor* gradOutput, const aclTensor* self, const aclTensor* indices, const aclIntArray* kernelSize,
         const aclIntArray* stride, const aclIntArray* padding, const aclIntArray* dilation, bool ceilMode,
         aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef (const void*)[MAX_TENSORS] given = [gradOutput, self, indices, gradInput]
-    cdef Context context
-    cdef Slot* slot = NULL
-    cdef Executor* made = NULL
-    cdef int status = begin(&context, &slot, workspaceSize, executor)
-    if status == SUCCESS:
-        status = core_max_pool2d.max_pool2d_with_mask_backward(
-            &context, tensor_of(gradOutput), tensor_of(self), tensor_of(indices), array_of(kernelSize),
-            array_of(stride), array_of(padding), array_of(dilation), ceilMode, tensor_of(gradInput), &made)
-    return end("aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize", status, slot, made, given, workspaceSize, executor)
+    cdef Call call
+    call.op = MAX_POOL2D_WITH_MASK_BACKWARD
+    call.tensors = [tensor_of(gradOutput), tensor_of(self), tensor_of(indices), tensor_of(gradInput)]
+    call.arrays = [array_of(kernelSize), array_of(stride), array_of(padding), array_of(dilation), NULL]
+    call.numbers = [ceilMode, 0, 0, 0]
+    call.scales = 0.0
+    return phase_1("aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize", &call, workspaceSize, executor)
 
 
 cdef aclnnStatus aclnnMaxPool2dWithMaskBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -577,16 +710,13 @@ cdef aclnnStatus aclnnMaxPool2dWithMaskGetWorkspaceSize(
         const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride, const aclIntArray* padding,
         const aclIntArray* dilation, bool ceilMode, aclTensor* out, aclTensor* indices, uint64_t* workspaceSize,
         aclOpExecutor** executor) noexcept nogil:
-    cdef (const void*)[MAX_TENSORS] given = [self, out, indices, NULL]
-    cdef Context context
-    cdef Slot* slot = NULL
-    cdef Executor* made = NULL
-    cdef int status = begin(&context, &slot, workspaceSize, executor)
-    if status == SUCCESS:
-        status = core_max_pool2d.max_pool2d_with_mask(
-            &context, tensor_of(self), array_of(kernelSize), array_of(stride), array_of(padding), array_of(dilation),
-            ceilMode, tensor_of(out), tensor_of(indices), &made)
-    return end("aclnnMaxPool2dWithMaskGetWorkspaceSize", status, slot, made, given, workspaceSize, executor)
+    cdef Call call
+    call.op = MAX_POOL2D_WITH_MASK
+    call.tensors = [tensor_of(self), tensor_of(out), tensor_of(indices), NULL]
+    call.arrays = [array_of(kernelSize), array_of(stride), array_of(padding), array_of(dilation), NULL]
+    call.numbers = [ceilMode, 0, 0, 0]
+    call.scales = 0.0
+    return phase_1("aclnnMaxPool2dWithMaskGetWorkspaceSize", &call, workspaceSize, executor)
 
 
 cdef aclnnStatus aclnnMaxPool2dWithMask(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -597,16 +727,13 @@ cdef aclnnStatus aclnnMaxPool2dWithMask(void* workspace, uint64_t workspaceSize,
 cdef aclnnStatus aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(
         const aclTensor* gradOutput, const aclIntArray* outputSize, const aclIntArray* inputSize, double scales,
         aclTensor* out, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef (const void*)[MAX_TENSORS] given = [gradOutput, out, NULL, NULL]
-    cdef Context context
-    cdef Slot* slot = NULL
-    cdef Executor* made = NULL
-    cdef int status = begin(&context, &slot, workspaceSize, executor)
-    if status == SUCCESS:
-        status = core_upsample.upsample_nearest_exact1d_backward(
-            &context, tensor_of(gradOutput), array_of(outputSize), array_of(inputSize), scales, tensor_of(out), &made)
-    return end("aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize", status, slot, made, given, workspaceSize,
-               executor)
+    cdef Call call
+    call.op = UPSAMPLE_NEAREST_EXACT1D_BACKWARD
+    call.tensors = [tensor_of(gradOutput), tensor_of(out), NULL, NULL]
+    call.arrays = [array_of(outputSize), array_of(inputSize), NULL, NULL, NULL]
+    call.numbers = [0, 0, 0, 0]
+    call.scales = scales
+    return phase_1("aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize", &call, workspaceSize, executor)
 
 
 cdef aclnnStatus aclnnUpsampleNearestExact1dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -619,16 +746,13 @@ cdef aclnnStatus aclnnAvgPool2dBackwardGetWorkspaceSize(
         const aclTensor* gradOutput, const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride,
         const aclIntArray* padding, bool ceilMode, bool countIncludePad, int64_t divisorOverride, int8_t cubeMathType,
         aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef (const void*)[MAX_TENSORS] given = [gradOutput, self, gradInput, NULL]
-    cdef Context context
-    cdef Slot* slot = NULL
-    cdef Executor* made = NULL
-    cdef int status = begin(&context, &slot, workspaceSize, executor)
-    if status == SUCCESS:
-        status = core_avg_pool2d.avg_pool2d_backward(
-            &context, tensor_of(gradOutput), tensor_of(self), array_of(kernelSize), array_of(stride), array_of(padding),
-            ceilMode, countIncludePad, &divisorOverride, cubeMathType, tensor_of(gradInput), &made)
-    return end("aclnnAvgPool2dBackwardGetWorkspaceSize", status, slot, made, given, workspaceSize, executor)
+    cdef Call call
+    call.op = AVG_POOL2D_BACKWARD
+    call.tensors = [tensor_of(gradOutput), tensor_of(self), tensor_of(gradInput), NULL]
+    call.arrays = [array_of(kernelSize), array_of(stride), array_of(padding), NULL, NULL]
+    call.numbers = [ceilMode, countIncludePad, divisorOverride, cubeMathType]
+    call.scales = 0.0
+    return phase_1("aclnnAvgPool2dBackwardGetWorkspaceSize", &call, workspaceSize, executor)
 
 
 cdef aclnnStatus aclnnAvgPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -640,16 +764,13 @@ cdef aclnnStatus aclnnIm2colBackwardGetWorkspaceSize(
         const aclTensor* gradOutput, const aclIntArray* inputSize, const aclIntArray* kernelSize,
         const aclIntArray* dilation, const aclIntArray* padding, const aclIntArray* stride, aclTensor* out,
         uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef (const void*)[MAX_TENSORS] given = [gradOutput, out, NULL, NULL]
-    cdef Context context
-    cdef Slot* slot = NULL
-    cdef Executor* made = NULL
-    cdef int status = begin(&context, &slot, workspaceSize, executor)
-    if status == SUCCESS:
-        status = core_im2col.im2col_backward(
-            &context, tensor_of(gradOutput), array_of(inputSize), array_of(kernelSize), array_of(dilation),
-            array_of(padding), array_of(stride), tensor_of(out), &made)
-    return end("aclnnIm2colBackwardGetWorkspaceSize", status, slot, made, given, workspaceSize, executor)
+    cdef Call call
+    call.op = IM2COL_BACKWARD
+    call.tensors = [tensor_of(gradOutput), tensor_of(out), NULL, NULL]
+    call.arrays = [array_of(inputSize), array_of(kernelSize), array_of(dilation), array_of(padding), array_of(stride)]
+    call.numbers = [0, 0, 0, 0]
+    call.scales = 0.0
+    return phase_1("aclnnIm2colBackwardGetWorkspaceSize", &call, workspaceSize, executor)
 
 
 cdef aclnnStatus aclnnIm2colBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -660,15 +781,13 @@ cdef aclnnStatus aclnnIm2colBackward(void* workspace, uint64_t workspaceSize, ac
 cdef aclnnStatus aclnnReplicationPad2dBackwardGetWorkspaceSize(
         const aclTensor* gradOutput, const aclTensor* self, const aclIntArray* padding, aclTensor* gradInput,
         uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef (const void*)[MAX_TENSORS] given = [gradOutput, self, gradInput, NULL]
-    cdef Context context
-    cdef Slot* slot = NULL
-    cdef Executor* made = NULL
-    cdef int status = begin(&context, &slot, workspaceSize, executor)
-    if status == SUCCESS:
-        status = core_replication_pad2d.replication_pad2d_backward(
-            &context, tensor_of(gradOutput), tensor_of(self), array_of(padding), tensor_of(gradInput), &made)
-    return end("aclnnReplicationPad2dBackwardGetWorkspaceSize", status, slot, made, given, workspaceSize, executor)
+    cdef Call call
+    call.op = REPLICATION_PAD2D_BACKWARD
+    call.tensors = [tensor_of(gradOutput), tensor_of(self), tensor_of(gradInput), NULL]
+    call.arrays = [array_of(padding), NULL, NULL, NULL, NULL]
+    call.numbers = [0, 0, 0, 0]
+    call.scales = 0.0
+    return phase_1("aclnnReplicationPad2dBackwardGetWorkspaceSize", &call, workspaceSize, executor)
 
 
 cdef aclnnStatus aclnnReplicationPad2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,

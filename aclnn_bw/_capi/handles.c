@@ -62,8 +62,13 @@ aclnn_bw_slot *aclnn_bw_take_slot(aclnn_bw_slots *slots)
         slot = new_slot(slots);
     }
     pthread_mutex_unlock(&slots->lock);
-    if (slot && !slot->room)
-        slot->room = malloc(ACLNN_BW_ROOM);
+    if (slot && slots == &aclnn_bw_executors && !slot->room) {
+        slot->room = calloc(1, ACLNN_BW_ROOM);
+        if (!slot->room) {
+            aclnn_bw_give_slot(slots, slot);
+            return NULL;
+        }
+    }
     return slot;
 }
 

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-enum { ACLNN_BW_MOST_TENSORS = 4, ACLNN_BW_ROOM = 2048 };
+enum { ACLNN_BW_MOST_TENSORS = 4, ACLNN_BW_ROOM = 2688 };
 
 typedef struct {
     uint64_t word; /* atomic: generation << 24 | references << 1 | whether the handle is valid */
@@ -18,7 +18,7 @@ typedef struct {
     void *object;
     pthread_mutex_t lock;                     /* of the object, for whoever holds a reference */
     const void *given[ACLNN_BW_MOST_TENSORS]; /* the tensors of phase 1, to be compared only */
-    void *room;                               /* ACLNN_BW_ROOM bytes that stay with the slot, or null */
+    void *room;                               /* ACLNN_BW_ROOM bytes that stay with an executor's slot, zeroed at first */
 } aclnn_bw_slot;
 
 /* One table for each kind of handle. */

@@ -122,6 +122,7 @@ static int instruction_set(void)
 static void read_settings(void)
 {
     int isa = instruction_set();
+    settings.reading++;
     settings.problem = NULL;
     settings.product = choice("ACLNN_BW_SOC", products, 4, 2);
     settings.mask_layout = choice("ACLNN_BW_MASK_LAYOUT", layouts, 2, 0);

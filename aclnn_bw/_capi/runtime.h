@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 typedef struct {
+    int reading;              /* how often they were read: plans of another reading are not used again */
     int product, mask_layout; /* as the core numbers them */
     int threads, cores;
     int async; /* work waits for a synchronize */
