@@ -75,7 +75,7 @@ cdef extern from "handles.h" nogil:
 
 cdef extern from * nogil:
     """
-    /* Room for the table of kernels: a variable of Cython's own would be one of the module, which nothing makes here. */
+    /* Room for the table of kernels: a variable of Cython's own belongs to a module, and nothing makes one here. */
     static void *aclnn_bw_table_room[64];
 
     /* C++ programs delete[] what they are given; only operator new[] goes with that. It is there if C++ is. */

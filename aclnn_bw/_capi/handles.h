@@ -18,7 +18,7 @@ typedef struct {
     void *object;
     pthread_mutex_t lock;                     /* of the object, for whoever holds a reference */
     const void *given[ACLNN_BW_MOST_TENSORS]; /* the tensors of phase 1, to be compared only */
-    void *room;                               /* ACLNN_BW_ROOM bytes that stay with an executor's slot, zeroed at first */
+    void *room;                               /* ACLNN_BW_ROOM bytes that stay with an executor's slot */
 } aclnn_bw_slot;
 
 /* One table for each kind of handle. */
