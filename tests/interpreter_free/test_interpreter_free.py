@@ -26,7 +26,8 @@ NUMBERS = {dtype: number for number, dtype in NUMPY_DTYPE.items()}
 @pytest.fixture(scope="module")
 def objects() -> list[str]:
     tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
-    found = [str(path) for path in sorted(ROOT.glob(f"build/temp.*{tag}/_*/**/*.o"))]
+    folders = [f"build/temp.*{tag}/{folder}" for folder in ("_core", "_kernels_*")]
+    found = [str(path) for folder in folders for path in sorted(ROOT.glob(f"{folder}/**/*.o"))]
     if not found or not shutil.which("gcc"):
         why = "no objects of this Python's build in build/" if not found else "no gcc"
         if os.environ.get("ACLNN_BW_REQUIRE_OBJECTS") == "1":
