@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any, Protocol, TypeAlias, TypedDict, final
+from types import TracebackType
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from aclnn_bw.enums import CubeMathType, aclDataType, aclFormat
+from aclnn_bw.explanation import Explanation
 from aclnn_bw.status import AclnnError as AclnnError
 from aclnn_bw.streams import aclrtStream
 
@@ -27,8 +29,16 @@ _Float: TypeAlias = float | np.floating[Any] | np.integer[Any]
 _Ints: TypeAlias = aclIntArray | Sequence[int] | npt.NDArray[np.integer[Any]]
 _IntOrInts: TypeAlias = _Int | _Ints
 _Shape: TypeAlias = tuple[int, ...] | list[int]
+_Layout: TypeAlias = Literal["bitmask", "argmax"]
 # A buffer: bytearray, memoryview, NumPy array, ... (collections.abc.Buffer needs Python 3.12)
 _Memory: TypeAlias = Any
+
+# A one-call function answers with an array of the kind that it is given first: NumPy's of the same dtype, a tensor of
+# PyTorch, an array of JAX; and with `out` itself where that is given.
+_Dtype = TypeVar("_Dtype", bound=np.generic)
+_Exporter = TypeVar("_Exporter", bound=_DLPack)
+_Out = TypeVar("_Out", bound=_Tensor)
+_Plain: TypeAlias = aclTensor | _ArrayInterface
 
 class _BuildInfo(TypedDict):
     isa: str
@@ -59,7 +69,12 @@ class aclIntArray:
 class aclTensor: ...
 
 @final
-class aclOpExecutor: ...
+class aclOpExecutor:
+    def __enter__(self) -> aclOpExecutor: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def explain(self) -> Explanation: ...
 
 @final
 class Job:
@@ -103,6 +118,7 @@ def aclnnAvgPool2dBackwardGetWorkspaceSize(
 def aclnnAvgPool2dBackward(
     workspace: _Memory | None, workspaceSize: _Int, executor: aclOpExecutor | None, stream: aclrtStream | None = None
 ) -> None: ...
+@overload
 def avg_pool2d_backward(
     grad_output: _Tensor,
     self: _Tensor | _Shape,
@@ -113,7 +129,46 @@ def avg_pool2d_backward(
     count_include_pad: _Bool = True,
     divisor_override: _Int | None = None,
     *,
-    out: Any = None,
+    out: _Out,
+) -> _Out: ...
+@overload
+def avg_pool2d_backward(
+    grad_output: npt.NDArray[_Dtype],
+    self: _Tensor | _Shape,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    ceil_mode: _Bool = False,
+    count_include_pad: _Bool = True,
+    divisor_override: _Int | None = None,
+    *,
+    out: None = None,
+) -> npt.NDArray[_Dtype]: ...
+@overload
+def avg_pool2d_backward(
+    grad_output: _Exporter,
+    self: _Tensor | _Shape,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    ceil_mode: _Bool = False,
+    count_include_pad: _Bool = True,
+    divisor_override: _Int | None = None,
+    *,
+    out: None = None,
+) -> _Exporter: ...
+@overload
+def avg_pool2d_backward(
+    grad_output: _Plain,
+    self: _Tensor | _Shape,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    ceil_mode: _Bool = False,
+    count_include_pad: _Bool = True,
+    divisor_override: _Int | None = None,
+    *,
+    out: None = None,
 ) -> npt.NDArray[Any]: ...
 def aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
     gradOutput: _Tensor | None,
@@ -173,16 +228,40 @@ def aclnnReplicationPad2dBackwardGetWorkspaceSize(
 def aclnnReplicationPad2dBackward(
     workspace: _Memory | None, workspaceSize: _Int, executor: aclOpExecutor | None, stream: aclrtStream | None = None
 ) -> None: ...
+@overload
 def max_pool2d_with_mask(
-    self: _Tensor,
+    self: npt.NDArray[_Dtype],
     kernel_size: _IntOrInts,
     stride: _IntOrInts | None = None,
     padding: _IntOrInts = 0,
     dilation: _IntOrInts = 1,
     ceil_mode: _Bool = False,
     *,
-    mask_layout: str = "bitmask",
+    mask_layout: _Layout = "bitmask",
+) -> tuple[npt.NDArray[_Dtype], npt.NDArray[np.int8]]: ...
+@overload
+def max_pool2d_with_mask(
+    self: _Exporter,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    dilation: _IntOrInts = 1,
+    ceil_mode: _Bool = False,
+    *,
+    mask_layout: _Layout = "bitmask",
+) -> tuple[_Exporter, _Exporter]: ...
+@overload
+def max_pool2d_with_mask(
+    self: _Plain,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    dilation: _IntOrInts = 1,
+    ceil_mode: _Bool = False,
+    *,
+    mask_layout: _Layout = "bitmask",
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int8]]: ...
+@overload
 def max_pool2d_with_mask_backward(
     grad_output: _Tensor,
     self: _Tensor | _Shape,
@@ -193,9 +272,52 @@ def max_pool2d_with_mask_backward(
     dilation: _IntOrInts = 1,
     ceil_mode: _Bool = False,
     *,
-    mask_layout: str = "bitmask",
-    out: Any = None,
+    mask_layout: _Layout = "bitmask",
+    out: _Out,
+) -> _Out: ...
+@overload
+def max_pool2d_with_mask_backward(
+    grad_output: npt.NDArray[_Dtype],
+    self: _Tensor | _Shape,
+    mask: _Tensor,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    dilation: _IntOrInts = 1,
+    ceil_mode: _Bool = False,
+    *,
+    mask_layout: _Layout = "bitmask",
+    out: None = None,
+) -> npt.NDArray[_Dtype]: ...
+@overload
+def max_pool2d_with_mask_backward(
+    grad_output: _Exporter,
+    self: _Tensor | _Shape,
+    mask: _Tensor,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    dilation: _IntOrInts = 1,
+    ceil_mode: _Bool = False,
+    *,
+    mask_layout: _Layout = "bitmask",
+    out: None = None,
+) -> _Exporter: ...
+@overload
+def max_pool2d_with_mask_backward(
+    grad_output: _Plain,
+    self: _Tensor | _Shape,
+    mask: _Tensor,
+    kernel_size: _IntOrInts,
+    stride: _IntOrInts | None = None,
+    padding: _IntOrInts = 0,
+    dilation: _IntOrInts = 1,
+    ceil_mode: _Bool = False,
+    *,
+    mask_layout: _Layout = "bitmask",
+    out: None = None,
 ) -> npt.NDArray[Any]: ...
+def in_library_of(first: Any, array: Any) -> Any: ...
 def array_of(value: Any, name: str) -> npt.NDArray[Any]: ...
 def max_pool2d_geometry(
     input_shape: _Shape,
@@ -205,14 +327,43 @@ def max_pool2d_geometry(
     dilation: _IntOrInts,
     ceil_mode: _Bool,
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int], tuple[int, int]]: ...
+@overload
 def upsample_nearest_exact1d_backward(
     grad_output: _Tensor,
     output_size: _IntOrInts,
     input_size: _Ints,
     scales: _Float | None = None,
     *,
-    out: Any = None,
+    out: _Out,
+) -> _Out: ...
+@overload
+def upsample_nearest_exact1d_backward(
+    grad_output: npt.NDArray[_Dtype],
+    output_size: _IntOrInts,
+    input_size: _Ints,
+    scales: _Float | None = None,
+    *,
+    out: None = None,
+) -> npt.NDArray[_Dtype]: ...
+@overload
+def upsample_nearest_exact1d_backward(
+    grad_output: _Exporter,
+    output_size: _IntOrInts,
+    input_size: _Ints,
+    scales: _Float | None = None,
+    *,
+    out: None = None,
+) -> _Exporter: ...
+@overload
+def upsample_nearest_exact1d_backward(
+    grad_output: _Plain,
+    output_size: _IntOrInts,
+    input_size: _Ints,
+    scales: _Float | None = None,
+    *,
+    out: None = None,
 ) -> npt.NDArray[Any]: ...
+@overload
 def im2col_backward(
     grad_output: _Tensor,
     input_size: _IntOrInts,
@@ -221,8 +372,70 @@ def im2col_backward(
     padding: _IntOrInts = 0,
     stride: _IntOrInts = 1,
     *,
-    out: Any = None,
+    out: _Out,
+) -> _Out: ...
+@overload
+def im2col_backward(
+    grad_output: npt.NDArray[_Dtype],
+    input_size: _IntOrInts,
+    kernel_size: _IntOrInts,
+    dilation: _IntOrInts = 1,
+    padding: _IntOrInts = 0,
+    stride: _IntOrInts = 1,
+    *,
+    out: None = None,
+) -> npt.NDArray[_Dtype]: ...
+@overload
+def im2col_backward(
+    grad_output: _Exporter,
+    input_size: _IntOrInts,
+    kernel_size: _IntOrInts,
+    dilation: _IntOrInts = 1,
+    padding: _IntOrInts = 0,
+    stride: _IntOrInts = 1,
+    *,
+    out: None = None,
+) -> _Exporter: ...
+@overload
+def im2col_backward(
+    grad_output: _Plain,
+    input_size: _IntOrInts,
+    kernel_size: _IntOrInts,
+    dilation: _IntOrInts = 1,
+    padding: _IntOrInts = 0,
+    stride: _IntOrInts = 1,
+    *,
+    out: None = None,
 ) -> npt.NDArray[Any]: ...
+@overload
 def replication_pad2d_backward(
-    grad_output: _Tensor, self: _Tensor | _Shape, padding: _IntOrInts, *, out: Any = None
+    grad_output: _Tensor,
+    self: _Tensor | _Shape,
+    padding: _IntOrInts,
+    *,
+    out: _Out,
+) -> _Out: ...
+@overload
+def replication_pad2d_backward(
+    grad_output: npt.NDArray[_Dtype],
+    self: _Tensor | _Shape,
+    padding: _IntOrInts,
+    *,
+    out: None = None,
+) -> npt.NDArray[_Dtype]: ...
+@overload
+def replication_pad2d_backward(
+    grad_output: _Exporter,
+    self: _Tensor | _Shape,
+    padding: _IntOrInts,
+    *,
+    out: None = None,
+) -> _Exporter: ...
+@overload
+def replication_pad2d_backward(
+    grad_output: _Plain,
+    self: _Tensor | _Shape,
+    padding: _IntOrInts,
+    *,
+    out: None = None,
 ) -> npt.NDArray[Any]: ...

@@ -6,6 +6,7 @@ Data flows one way: the functions here read arguments, the core (aclnn_bw._core)
 """
 import contextvars
 import os
+import sys
 import warnings
 import weakref
 
@@ -23,7 +24,10 @@ from cpython.buffer cimport (
 from cpython.long cimport PyLong_AsLongLong, PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
+from cpython.pycapsule cimport (
+    PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName,
+)
+from cpython.ref cimport Py_INCREF
 from cpython.sequence cimport PySequence_Check
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uint16_t, uint32_t, uintptr_t
@@ -33,20 +37,21 @@ from aclnn_bw._core cimport im2col as core_im2col
 from aclnn_bw._core cimport max_pool2d as core_max_pool2d
 from aclnn_bw._core cimport replication_pad2d as core_replication_pad2d
 from aclnn_bw._core cimport upsample_nearest_exact1d as core_upsample
-from aclnn_bw._core.arithmetic cimport mul_overflows
+from aclnn_bw._core.arithmetic cimport mul_overflows, round_up
 from aclnn_bw._core.dispatch cimport (
     ISA_BASELINE, ISA_NONE, ISA_V2, ISA_V3, ISA_V4, best_isa, has_isa, load_kernels,
 )
 from aclnn_bw._core.executor cimport (
     accept, delete_executor, execute, finish, make_repeatable, rebind, retract, run_range,
 )
+from aclnn_bw._core.names cimport name as argument_name
 from aclnn_bw._core.products cimport takes_dtype as core_takes_dtype
 from aclnn_bw._core.status cimport forget_message, recent_message, refuse
 from aclnn_bw._core.tensor cimport (
     check_alignment, check_bounds, item_size, make_row_major, tensor_bounds, tensor_size,
 )
 from aclnn_bw._core.types cimport (
-    ARG_INDICES, ASCEND910B, AVG_POOL2D_BACKWARD, BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128,
+    ALIGNMENT, ARG_INDICES, ASCEND910B, AVG_POOL2D_BACKWARD, BROKEN_STRIDE, DT_BF16, DT_BOOL, DT_COMPLEX128,
     DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16, DT_UINT32,
     DT_UINT64, DT_UINT8, DT_UNDEFINED, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR,
     FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, HOST, IM2COL_BACKWARD, LAYOUT_ARGMAX, LAYOUT_BITMASK, MASK_HELPER, MAX_INTS,
@@ -81,6 +86,7 @@ cdef extern from "dlpack.h":
         uint64_t byte_offset
     ctypedef struct DLManaged "aclnn_bw_dl_managed":
         DLTensor tensor
+        void* context
         void (*deleter)(DLManaged*)
     ctypedef struct DLVersion:
         uint32_t major
@@ -115,6 +121,9 @@ cdef enum:
     SHORT_WORK = 4096           # bytes below which giving up the GIL costs more than the kernel
     DL_CPU = 1
     DL_READ_ONLY = 1
+    LIBRARY_NONE = 0
+    LIBRARY_TORCH = 1
+    LIBRARY_JAX = 2
 
 cdef int BF16_NUMBER = numpy.dtype(ml_dtypes.bfloat16).num     # given out at run time, not a constant of NumPy's
 
@@ -208,6 +217,7 @@ def takes_dtype(int op, int product, int dtype):
 
 
 ISA_NAMES = {"baseline": ISA_BASELINE, "v2": ISA_V2, "v3": ISA_V3, "v4": ISA_V4}
+cdef dict ISA_OF_NUMBER = {number: name for name, number in ISA_NAMES.items()}
 
 
 def choose_isa():
@@ -230,9 +240,8 @@ choose_isa()
 
 def build_info():
     """Return what is fixed by the build and the CPU."""
-    names = {number: name for name, number in ISA_NAMES.items()}
     return {
-        "isa": names[chosen_isa],
+        "isa": ISA_OF_NUMBER[chosen_isa],
         "isa_available": [name for name, number in ISA_NAMES.items() if has_isa(number)],
         "openmp": bool(HAS_OPENMP),
         "compiler": COMPILER.decode(),
@@ -349,7 +358,8 @@ cdef tuple sequence_of(object values, str name, bint scalar_allowed=False):
     if (isinstance(values, (str, bytes, bytearray, memoryview, dict, numpy.ndarray, numpy.generic))
             or not PySequence_Check(values)):
         wanted = "an int or a sequence of ints" if scalar_allowed else "a sequence of ints"
-        raise TypeError(f"{name} = {values!r}: must be {wanted}, not {type(values).__name__}")
+        remedy = f"; pass [{values}]" if type(values) is int else ""
+        raise TypeError(f"{name} = {values!r}: must be {wanted}, not {type(values).__name__}{remedy}")
     return tuple(values)
 
 
@@ -376,7 +386,7 @@ cdef int read_ints(object values, str name, IntArray* array, bint scalar_allowed
     array.scalar = False
     if type(values) is aclIntArray:
         if not (<aclIntArray>values).alive:
-            raise refusal(ERR_INVALID, f"{name}: is a destroyed aclIntArray")
+            raise refusal(ERR_INVALID, f"{name}: is a destroyed aclIntArray; make it anew by aclCreateIntArray")
         values = (<aclIntArray>values).values
     elif scalar_allowed and (PyLong_CheckExact(values)
                              or not (type(values) is tuple or type(values) is list)
@@ -553,12 +563,101 @@ cdef class DLPackOwner:
 
     cdef DLManaged* managed
     cdef DLVersioned* versioned
+    cdef int library        # whose array it was
 
     def __dealloc__(self):
         if self.managed != NULL and self.managed.deleter != NULL:
             self.managed.deleter(self.managed)
         if self.versioned != NULL and self.versioned.deleter != NULL:
             self.versioned.deleter(self.versioned)
+
+
+cdef int library_of(object array) except -1:
+    """Whose array it is, if it is one that one-call functions answer with. A library that the caller has not imported
+    is not imported here either: its arrays cannot have come."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, getattr(torch, "Tensor", ())):
+        return LIBRARY_TORCH
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(array, getattr(jax, "Array", ())):
+        return LIBRARY_JAX
+    return LIBRARY_NONE
+
+
+cdef struct Lent:
+    DLManaged managed
+    int64_t[MAX_RANK] shape
+    int64_t[MAX_RANK] strides
+
+
+cdef void end_loan(DLManaged* managed) noexcept with gil:
+    """The deleter of a capsule of ours; the consumer calls it in any thread."""
+    Py_XDECREF(<PyObject*>managed.context)
+    PyMem_RawFree(managed)
+
+
+cdef void drop_capsule(object capsule) noexcept:
+    """The destructor of a capsule that nobody has consumed."""
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        end_loan(<DLManaged*>PyCapsule_GetPointer(capsule, "dltensor"))
+
+
+@cython.final
+cdef class DLPackLoan:
+    """A C-contiguous NumPy array of any dtype of ours, bfloat16 among them, as a DLPack exporter."""
+
+    cdef cnp.ndarray array
+
+    def __dlpack_device__(self):
+        return (DL_CPU, 0)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        cdef Tensor tensor
+        cdef DLTensor* view
+        cdef Lent* lent = <Lent*>PyMem_RawMalloc(sizeof(Lent))
+        cdef int i
+        if lent == NULL:
+            raise MemoryError("no memory for a DLPack capsule")
+        read_array(self.array, &tensor)
+        view = &lent.managed.tensor
+        view.data = <char*>cnp.PyArray_DATA(self.array)
+        view.device.device_type = DL_CPU
+        view.device.device_id = 0
+        view.ndim = tensor.rank
+        view.dtype.code = (4 if tensor.dtype == DT_BF16 else 5 if tensor.dtype in (DT_COMPLEX64, DT_COMPLEX128)
+                           else 0 if tensor.dtype in (DT_INT8, DT_INT64) else 2)
+        view.dtype.bits = <uint8_t>(8 * item_size(tensor.dtype))
+        view.dtype.lanes = 1
+        view.shape = lent.shape
+        view.strides = lent.strides
+        view.byte_offset = 0
+        for i in range(tensor.rank):
+            lent.shape[i] = tensor.dims[i]
+            lent.strides[i] = tensor.strides[i]
+        lent.managed.context = <PyObject*>self.array
+        lent.managed.deleter = end_loan
+        try:
+            capsule = PyCapsule_New(lent, "dltensor", <PyCapsule_Destructor>drop_capsule)
+        except BaseException:
+            PyMem_RawFree(lent)
+            raise
+        Py_INCREF(self.array)
+        return capsule
+
+
+cdef object array_of_library(int library, cnp.ndarray array):
+    """The library's array on the memory of a C-contiguous array."""
+    cdef DLPackLoan loan = DLPackLoan.__new__(DLPackLoan)
+    loan.array = array
+    if library == LIBRARY_TORCH:
+        return sys.modules["torch"].from_dlpack(loan)
+    return sys.modules["jax"].numpy.from_dlpack(loan)
+
+
+def in_library_of(first, array):
+    """Return an array as one of the library whose array `first` is."""
+    cdef int library = LIBRARY_NONE if isinstance(first, cnp.ndarray) else library_of(first)
+    return array if library == LIBRARY_NONE else array_of_library(library, array)
 
 
 cdef object read_dlpack(object exporter, str name, Tensor* tensor):
@@ -574,12 +673,17 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
     except (TypeError, ValueError, LookupError):
         raise TypeError(f"{name}: __dlpack_device__ returned {device!r}: must be (device type, device id)") from None
     if device_type != DL_CPU:
-        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {device_type}: must be on the CPU (1)")
+        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {device_type}: must be on the CPU (1), copy it "
+                      "there")
     try:
-        capsule = exporter.__dlpack__(max_version=(1, 0))
-    except TypeError:
-        capsule = exporter.__dlpack__()
+        try:
+            capsule = exporter.__dlpack__(max_version=(1, 0))
+        except TypeError:
+            capsule = exporter.__dlpack__()
+    except BufferError as error:
+        raise BufferError(f"{name}: {error}") from error     # PyTorch, of a tensor that requires grad: use detach()
     owner = DLPackOwner.__new__(DLPackOwner)
+    owner.library = library_of(exporter)
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         owner.versioned = <DLVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
         PyCapsule_SetName(capsule, "used_dltensor_versioned")
@@ -595,7 +699,10 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
     else:
         raise TypeError(f"{name}: __dlpack__ returned {capsule!r}, which is no DLPack capsule")
     if view.device.device_type != DL_CPU:
-        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {view.device.device_type}: must be on the CPU (1)")
+        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {view.device.device_type}: must be on the CPU (1), "
+                      "copy it there")
+    if owner.library == LIBRARY_JAX:
+        tensor.flags = 0        # a JAX array never changes, though its capsule does not say so
     tensor.rank = view.ndim
     tensor.format = format_of_rank(view.ndim)
     tensor.dtype = DT_UNDEFINED
@@ -646,7 +753,7 @@ cdef object read_tensor(object value, str name, Tensor* tensor):
         return value
     if type(value) is aclTensor:
         if not (<aclTensor>value).alive:
-            raise refusal(ERR_INVALID, f"{name}: is a destroyed aclTensor")
+            raise refusal(ERR_INVALID, f"{name}: is a destroyed aclTensor; make it anew by aclCreateTensor")
         tensor[0] = (<aclTensor>value).tensor
         return (<aclTensor>value).owner
     if isinstance(value, cnp.ndarray):
@@ -659,8 +766,9 @@ cdef object read_tensor(object value, str name, Tensor* tensor):
             array = numpy.asarray(value)
             read_array(array, tensor)
             return array
+    remedy = "; numpy.array makes one" if isinstance(value, (list, tuple, int, float, complex)) else ""
     raise TypeError(f"{name}: must be an aclTensor, a NumPy array or another array on the CPU, "
-                    f"not {type(value).__name__}")
+                    f"not {type(value).__name__}{remedy}")
 
 
 cdef class Memory:
@@ -684,7 +792,7 @@ cdef Memory read_memory(object value, str name):
     cdef Tensor tensor
     if isinstance(value, cnp.ndarray):
         if not (cnp.PyArray_IS_C_CONTIGUOUS(value) or cnp.PyArray_IS_F_CONTIGUOUS(value)):
-            raise refusal(ERR_INVALID, f"{name}: must be contiguous memory")
+            raise refusal(ERR_INVALID, f"{name}: must be contiguous memory; copy it")
         if value.dtype.hasobject:
             raise TypeError(f"{name}: must be plain memory, not an array of Python objects")
         memory.owner = value
@@ -708,13 +816,17 @@ cdef Memory read_memory(object value, str name):
     elif hasattr(value, "__dlpack__"):
         memory.owner = read_dlpack(value, name, &tensor)
         if tensor.rank > MAX_RANK or tensor.storage != tensor_size(&tensor):
-            raise refusal(ERR_INVALID, f"{name}: must be contiguous memory")
+            raise refusal(ERR_INVALID, f"{name}: must be contiguous memory; copy it")
         memory.data = tensor.data
         memory.size = tensor.storage * item_size(tensor.dtype)
         memory.writable = tensor.flags & WRITABLE != 0
     else:
         raise TypeError(f"{name}: must be a buffer, not {type(value).__name__}")
     return memory
+
+
+cdef frozenset DATA_TYPES = frozenset(map(int, aclDataType))
+cdef frozenset FORMATS = frozenset(map(int, aclFormat))
 
 
 def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND, storageDims=None, tensorData=None):
@@ -747,11 +859,12 @@ def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND
         storage_values = sequence_of(storageDims, "storageDims") if type(storageDims) is not aclIntArray else (
             (<aclIntArray>storageDims).values)
         read_ints(storageDims, "storageDims", &storage)
-    try:
-        result.tensor.dtype = aclDataType(number)
-        result.tensor.format = aclFormat(i)
-    except ValueError as error:
-        raise refusal(ERR_INVALID, f"dataType = {number}, format = {i}: {error}") from None
+    if number not in DATA_TYPES:
+        raise refusal(ERR_INVALID, f"dataType = {number}: must be one of aclDataType, such as ACL_FLOAT = 0")
+    if i not in FORMATS:
+        raise refusal(ERR_INVALID, f"format = {i}: must be one of aclFormat, such as ACL_FORMAT_ND = 2")
+    tensor.dtype = <int32_t>number
+    tensor.format = <int32_t>i
     item = item_size(tensor.dtype)
     if item == 0:
         raise refusal(ERR_INVALID, f"dataType = {aclDataType(number).name}: must be a dtype with a size")
@@ -790,7 +903,7 @@ def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND
         memory = read_memory(tensorData, "tensorData")
         if memory.size < needed:
             raise refusal(ERR_INVALID, f"tensorData: has {memory.size} bytes: must have at least the {needed} of its "
-                          "storage")
+                          "storage, the product of storageDims in elements")
         tensor.data = memory.data
         tensor.flags = WRITABLE if memory.writable else 0
         if <uintptr_t>memory.data % alignment_of(tensor.dtype) != 0:
@@ -829,13 +942,50 @@ cdef class aclOpExecutor:
     def __dealloc__(self):
         delete_executor(self.executor)
 
+    cdef str state(self):
+        cdef int64_t runs = self.executor.claim & 0xffffffff if self.forks == forks else 0
+        if self.destroyed:
+            return "destroyed"
+        if self.executor.spent:
+            return "spent"
+        if not self.executor.repeatable:
+            return "ready"
+        return "repeatable" if runs == 0 else f"repeatable, {counted(runs, 'run')} queued or running"
+
     def __repr__(self):
         if self.executor == NULL:
             return "<aclOpExecutor that no phase 1 has made>"
-        state = ("destroyed" if self.destroyed else "spent" if self.executor.spent
-                 else "repeatable" if self.executor.repeatable else "ready")
-        return (f"<aclOpExecutor {OPERATOR_NAMES[self.executor.op]} {state}, {self.executor.threads} threads, "
-                f"workspace {self.executor.workspace_size} bytes>")
+        return (f"<aclOpExecutor {OPERATOR_NAMES[self.executor.op]} {self.state()}, "
+                f"{counted(self.executor.threads, 'thread')}, workspace {self.executor.workspace_size} bytes>")
+
+    def __enter__(self):
+        usable_executor(self, ERR_INNER_NULLPTR)
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        """Destroy the executor, if nobody has yet. Runs that are queued still run."""
+        if not self.destroyed:
+            aclDestroyAclOpExecutor(self)
+
+    def explain(self):
+        """Return an Explanation: what phase 1 has decided, and what the work is.
+
+        Any executor can be asked, a spent or destroyed one too.
+
+        >>> import numpy as np, aclnn_bw
+        >>> size, executor = aclnn_bw.aclnnReplicationPad2dBackwardGetWorkspaceSize(
+        ...     np.ones((1, 4, 4), np.float32), np.empty((1, 2, 2), np.float32), [1, 1, 1, 1],
+        ...     np.empty((1, 2, 2), np.float32))
+        >>> executor.explain().algorithm, executor.explain().compulsory_bytes
+        ('PLANES', 80)
+        """
+        if self.executor == NULL:
+            raise refusal(ERR_INNER, f"executor = {self!r}: must be an executor that phase 1 returned")
+        return explanation_of(self)
+
+
+cdef str counted(int64_t number, str what):
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 OPERATOR_NAMES = {
@@ -846,6 +996,73 @@ OPERATOR_NAMES = {
     IM2COL_BACKWARD: "Im2colBackward",
     REPLICATION_PAD2D_BACKWARD: "ReplicationPad2dBackward",
 }
+
+
+cdef tuple pair(const int64_t* values):
+    return values[0], values[1]
+
+
+cdef object explanation_of(aclOpExecutor handle):
+    """What the plan of an executor says, in the words of aclnn_bw.explanation."""
+    from aclnn_bw.explanation import Explanation
+
+    cdef Executor* executor = handle.executor
+    cdef const core_avg_pool2d.AvgPool2dPlan* avg = <const core_avg_pool2d.AvgPool2dPlan*>executor.plan
+    cdef const core_max_pool2d.MaxPool2dPlan* pool = <const core_max_pool2d.MaxPool2dPlan*>executor.plan
+    cdef const core_im2col.Im2colPlan* columns = <const core_im2col.Im2colPlan*>executor.plan
+    cdef const core_replication_pad2d.ReplicationPad2dPlan* pads = (
+        <const core_replication_pad2d.ReplicationPad2dPlan*>executor.plan)
+    cdef const core_upsample.UpsampleNearestExact1dPlan* rows = (
+        <const core_upsample.UpsampleNearestExact1dPlan*>executor.plan)
+    cdef Context context
+    cdef Tensor* tensor
+    cdef int op = executor.op
+    cdef int i
+    cdef str algorithm = ""
+    cdef dict geometry = {}
+    context.face = executor.face
+    for i in range(executor.tensors):
+        tensor = &executor.tensor[i]
+        geometry[(<bytes>argument_name(&context, executor.arguments[i])).decode()] = tuple(
+            [tensor.dims[axis] for axis in range(tensor.rank)])
+    if executor.units > 0 and op == AVG_POOL2D_BACKWARD:
+        algorithm = AVG_POOL2D_ALGORITHMS[avg.algorithm]
+        geometry["kernelSize"] = avg.h.full_kernel, avg.w.full_kernel
+        geometry["stride"] = avg.h.full_stride, avg.w.full_stride
+        geometry["padding"] = avg.h.full_pad, avg.w.full_pad
+        geometry["countIncludePad"] = bool(avg.count_include_pad)
+    elif executor.units > 0 and op in (MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD):
+        algorithm = MAX_POOL2D_ALGORITHMS[pool.algorithm]
+        geometry["kernelSize"] = pool.h.kernel, pool.w.kernel
+        geometry["stride"] = pair(pool.full_stride)
+        geometry["padding"] = pool.h.pad, pool.w.pad
+        geometry["mask_layout"] = "argmax" if pool.argmax else "bitmask"
+    elif executor.units > 0 and op == IM2COL_BACKWARD:
+        algorithm = IM2COL_ALGORITHMS[columns.algorithm]
+        geometry["kernelSize"] = pair(columns.full_kernel)
+        geometry["dilation"] = pair(columns.full_dilation)
+        geometry["padding"] = pair(columns.full_pad)
+        geometry["stride"] = pair(columns.full_stride)
+    elif executor.units > 0 and op == REPLICATION_PAD2D_BACKWARD:
+        algorithm = REPLICATION_PAD2D_LAYOUTS[pads.layout]
+        geometry["padding"] = tuple([pads.full_padding[i] for i in range(4)])
+    elif executor.units > 0:
+        algorithm = f"{UPSAMPLE_LAYOUTS[rows.layout]}, {UPSAMPLE_TABLES[rows.tables]}"
+        geometry["ratio"] = <double>rows.map.ratio
+    return Explanation(
+        operator=OPERATOR_NAMES[op], state=handle.state(), dtype=aclDataType(executor.tensor[0].dtype),
+        geometry=geometry, algorithm=algorithm, isa=ISA_OF_NUMBER[chosen_isa], threads=executor.threads,
+        ranges=executor.ranges, units=executor.units, workspace_size=executor.workspace_size,
+        compulsory_bytes=executor.bytes)
+
+
+# The names of the core's enums, in their order; aclnn_bw.explanation says what they mean.
+cdef tuple AVG_POOL2D_ALGORITHMS = ("FILL", "DOUBLE", "WALK", "SPREAD", "BANDED", "STREAMED")
+cdef tuple MAX_POOL2D_ALGORITHMS = ("GATHER", "SCATTER", "PLANES", "PHASES", "SCAN")
+cdef tuple IM2COL_ALGORITHMS = ("SCATTER", "GATHER", "INTERLEAVE")
+cdef tuple REPLICATION_PAD2D_LAYOUTS = ("PLANES", "PACKED", "PIXELS")
+cdef tuple UPSAMPLE_LAYOUTS = ("ROWS", "PACKED", "PIXELS")
+cdef tuple UPSAMPLE_TABLES = ("PERIODIC", "WHOLE", "FILLED")
 
 
 cdef object phase_1_result(Executor* executor, tuple handles, tuple owners):
@@ -890,7 +1107,7 @@ cdef aclOpExecutor usable_executor(object value, int null_status):
     if type(value) is not aclOpExecutor or (<aclOpExecutor>value).executor == NULL:
         raise refusal(ERR_INNER, f"executor = {value!r}: must be an executor that phase 1 returned")
     if (<aclOpExecutor>value).destroyed:
-        raise refusal(ERR_INNER, "executor: has been destroyed")
+        raise refusal(ERR_INNER, "executor: has been destroyed; call phase 1 again")
     if (<aclOpExecutor>value).forks != forks:
         # Runs that were queued at the fork are the parent's; nothing here will ever finish them.
         (<aclOpExecutor>value).forks = forks
@@ -943,9 +1160,10 @@ cdef object run_phase_2(int op, object workspace, object workspaceSize, object e
         raise refusal(ERR_INVALID, f"workspaceSize = {size}: must be >= 0")
     if memory is not None and size > 0 and not handle.executor.spent:
         if not memory.writable:
-            raise refusal(ERR_INVALID, "workspace is read-only: must be writable")
+            raise refusal(ERR_INVALID, "workspace is read-only: must be writable, as a bytearray is")
         if memory.size < size:
-            raise refusal(ERR_INVALID, f"workspace: has {memory.size} bytes: must have at least workspaceSize = {size}")
+            raise refusal(ERR_INVALID, f"workspace: has {memory.size} bytes: must have at least workspaceSize = {size}"
+                          ", as aclrtMalloc(workspaceSize) has")
     if stream is None:
         status = accept(handle.executor, op, data, size, 0, &run)
         if status != SUCCESS:
@@ -1027,7 +1245,7 @@ cdef object set_address(object executor, object index, object tensor, object dat
     i = read_int(index, "index")
     handle = usable_executor(executor, ERR_INNER_NULLPTR)
     if handle.executor.spent:
-        raise refusal(ERR_INNER, "executor: is spent")
+        raise refusal(ERR_INNER, "executor: is spent; call phase 1 again")
     if not handle.executor.repeatable:
         raise refusal(ERR_INNER, "executor: is not repeatable; call aclSetAclOpExecutorRepeatable first")
     count = 0
@@ -1221,28 +1439,54 @@ cdef int number_of(int dtype) noexcept:
     return cnp.NPY_UINT8
 
 
-cdef object new_array(const Tensor* tensor):
-    """A C-contiguous array of the tensor's dims and dtype."""
+cdef object new_array(const Tensor* tensor, object like):
+    """A C-contiguous array of the tensor's dims and dtype. `like` is the owner of the first argument: what JAX is to
+    take over without a copy begins a cache line."""
     cdef cnp.npy_intp[MAX_RANK] dims
+    cdef cnp.npy_intp bytes
+    cdef cnp.ndarray block
     cdef int i
     for i in range(tensor.rank):
         dims[i] = tensor.dims[i]
-    return cnp.PyArray_EMPTY(tensor.rank, dims, number_of(tensor.dtype), 0)
+    if type(like) is not DLPackOwner or (<DLPackOwner>like).library != LIBRARY_JAX:
+        return cnp.PyArray_EMPTY(tensor.rank, dims, number_of(tensor.dtype), 0)
+    bytes = tensor_size(tensor) * item_size(tensor.dtype) + ALIGNMENT - 1
+    block = cnp.PyArray_EMPTY(1, &bytes, cnp.NPY_UINT8, 0)
+    return aligned_view(block, tensor.rank, dims, number_of(tensor.dtype))
+
+
+cdef object aligned_view(cnp.ndarray block, int rank, cnp.npy_intp* dims, int number):
+    """A C-contiguous array that begins at the first cache line of a block of bytes."""
+    cdef char* first = <char*>round_up(<int64_t><uintptr_t>cnp.PyArray_DATA(block), ALIGNMENT)
+    cdef cnp.ndarray array = cnp.PyArray_New(
+        cnp.ndarray, rank, dims, number, NULL, first, 0, cnp.NPY_ARRAY_CARRAY, None)
+    cnp.set_array_base(array, block)
+    return array
 
 
 cdef object finish_one_call(Executor* executor, int position, const Tensor* output, object out, object out_owner,
                             object owner_1, object owner_2, object owner_3):
-    """Run with `out`, or with a fresh array that gets its address now (the plan does not depend on it); returns it. The
-    owners live meanwhile, as arguments: a tuple of them takes 3 % of a tiny call."""
-    if out is None:
-        try:
-            out = new_array(output)
-        except BaseException:
-            delete_executor(executor)
-            raise
-        executor.tensor[position].data = <char*>cnp.PyArray_DATA(out)
+    """Run with `out`, or with a fresh array that gets its address now (the plan does not depend on it); returns it, as
+    an array of the library that the first argument came from. The owners live meanwhile, as arguments, that of the
+    first one first: a tuple of them takes 3 % of a tiny call."""
+    if out is not None:
+        run_at_once(executor)
+        return out
+    try:
+        out = new_array(output, owner_1)
+    except BaseException:
+        delete_executor(executor)
+        raise
+    executor.tensor[position].data = <char*>cnp.PyArray_DATA(out)
     run_at_once(executor)
-    return out
+    return out if type(owner_1) is cnp.ndarray else as_given(owner_1, out)
+
+
+cdef object as_given(object owner, object array):
+    """The array as one of the library whose array the owner keeps."""
+    if type(owner) is DLPackOwner and (<DLPackOwner>owner).library != LIBRARY_NONE:
+        return array_of_library((<DLPackOwner>owner).library, array)
+    return array
 
 
 # --- AvgPool2dBackward ----------------------------------------------------------------------------------------------
@@ -1572,12 +1816,13 @@ def max_pool2d_with_mask(self, kernel_size, stride=None, padding=0, dilation=1, 
     if status != SUCCESS:
         raise error_of(status)
     try:
-        out = new_array(&output)
+        out = new_array(&output, x_owner)
         executor.tensor[1].data = <char*>cnp.PyArray_DATA(out)
     except BaseException:
         delete_executor(executor)
         raise
-    return out, finish_one_call(executor, 2, &mask, None, out, x_owner, None, None)
+    made = finish_one_call(executor, 2, &mask, None, out, x_owner, None, None)
+    return out if type(x_owner) is cnp.ndarray else as_given(x_owner, out), made
 
 
 def max_pool2d_with_mask_backward(grad_output, self, mask, kernel_size, stride=None, padding=0, dilation=1,

@@ -1,4 +1,4 @@
-"""The command line: ``aclnn-bw info``, ``aclnn-bw demo [OPERATOR]``, ``aclnn-bw run OPERATOR``, ``aclnn-bw config``.
+"""The command line: ``aclnn-bw info``, ``demo [OPERATOR]``, ``run OPERATOR``, ``compare DUMP.npz``, ``config``.
 
 ``python -m aclnn_bw`` is the same program. A bad argument or file is refused with one line on stderr and exit status 2.
 """
@@ -61,6 +61,8 @@ def _main(argv: Sequence[str] | None) -> int:
     options = _parser().parse_args(argv)
     if options.command == "run":
         _run(options)
+    elif options.command == "compare":
+        return _compare(options)
     elif options.command == "demo":
         return _demo(options.operator)
     elif options.command == "config":
@@ -93,6 +95,13 @@ def _parser() -> argparse.ArgumentParser:
         for add_option in operator.options:
             add_option(one)
         _add_common_arguments(one)
+
+    compare = commands.add_parser("compare", help="compare an operator's results, dumped elsewhere, with ours")
+    compare.add_argument(
+        "dump", metavar="DUMP.npz", help="operator (its C name) and its arguments under their C names, results among "
+        "them; soc, mask_layout; bfloat16: the names of the arrays that hold its bits",
+    )  # fmt: skip
+    compare.add_argument("--ulp", type=int, default=0, metavar="N", help="so much may differ (default: %(default)s)")
     return parser
 
 
@@ -109,6 +118,22 @@ def _demo(name: str) -> int:
         return 0 if _demos.run(_demos.DEMOS[name]) else 1
     except ValueError as error:  # the product of the process may lack the operator
         raise CommandError(str(error)) from None
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """Tell how each output differs; 1 if one does by more than it may."""
+    from aclnn_bw._compare import compare
+
+    try:
+        name, differences = compare(options.dump)
+    except MemoryError as error:
+        raise CommandError(f"not enough memory: {error}") from None
+    except (TypeError, ValueError, OverflowError) as error:  # AclnnError is a ValueError
+        raise CommandError(f"{options.dump}: {error}") from None
+    print(f"aclnn{name}")
+    for difference in differences:
+        print(difference)
+    return int(any(difference.ulp > options.ulp for difference in differences))
 
 
 def _run(options: argparse.Namespace) -> None:

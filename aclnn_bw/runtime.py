@@ -19,7 +19,8 @@ def aclInit(configPath: str | None = None) -> None:
     """Begin. A second call without aclFinalize between raises 100002; nothing else depends on it."""
     global _initialized
     if _initialized:
-        raise _native.refusal(AclError.ACL_ERROR_REPEAT_INITIALIZE, "aclInit: has been called already")
+        raise _native.refusal(
+            AclError.ACL_ERROR_REPEAT_INITIALIZE, "aclInit has been called already; call aclFinalize first")
     _initialized = True
 
 
@@ -27,7 +28,7 @@ def aclFinalize() -> None:
     """End what aclInit began; raises 100037 without it."""
     global _initialized
     if not _initialized:
-        raise _native.refusal(AclError.ACL_ERROR_REPEAT_FINALIZE, "aclFinalize: aclInit has not been called since")
+        raise _native.refusal(AclError.ACL_ERROR_REPEAT_FINALIZE, "aclFinalize without aclInit; call aclInit first")
     _initialized = False
 
 
@@ -96,7 +97,7 @@ def _bytes_of(argument: str, block: Any) -> npt.NDArray[np.uint8]:
         except (TypeError, ValueError):
             raise TypeError(f"{argument}: must be a contiguous buffer, not {type(block).__name__}") from None
     if not block.flags.c_contiguous:
-        raise _native.refusal(AclError.ACL_ERROR_INVALID_PARAM, f"{argument}: must be contiguous")
+        raise _native.refusal(AclError.ACL_ERROR_INVALID_PARAM, f"{argument}: must be contiguous; copy it")
     return block.reshape(-1).view(np.uint8)
 
 
@@ -129,5 +130,6 @@ def aclrtMemcpy(
         raise _native.refusal(
             AclError.ACL_ERROR_RT_PARAM_INVALID, f"count = {count}: src has only {source.nbytes} bytes")
     if not target.flags.writeable:
-        raise _native.refusal(AclError.ACL_ERROR_INVALID_PARAM, "dst is read-only: must be writable")
+        raise _native.refusal(
+            AclError.ACL_ERROR_INVALID_PARAM, "dst is read-only: must be writable, as what aclrtMalloc returns is")
     target[:count] = source[:count]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
+
+# A message begins with what it is about: padding[1] = 3: ..., len(stride) = 3: ..., self.shape = ..., out is ...
+_SUBJECT = re.compile(r"(?:len\()?([A-Za-z_]\w*)(?:\)|\.\w+|\[[^]]*\])*(?: = |: | is | has | overlaps )")
 
 
 class AclnnStatus(IntEnum):
@@ -35,7 +39,7 @@ class AclError(IntEnum):
 
 
 class AclnnError(ValueError):
-    """A refusal: `.status` is its code, the text names the argument, the value seen and the rule.
+    """A refusal: `.status` is its code, `.argument` names the argument; the text has the value seen and the rule.
 
     >>> import aclnn_bw
     >>> try:
@@ -58,3 +62,23 @@ class AclnnError(ValueError):
     def __str__(self) -> str:
         """Return the sentence alone."""
         return str(self.args[1])
+
+    @property
+    def argument(self) -> str | None:
+        """The name of the argument that the refusal is about; None where it is about none.
+
+        >>> import aclnn_bw
+        >>> try:
+        ...     aclnn_bw.avg_pool2d_backward(None, (1, 4, 4), 2)
+        ... except aclnn_bw.AclnnError as error:
+        ...     print(error.argument)
+        grad_output
+        """
+        subject = _SUBJECT.match(str(self))
+        return subject[1] if subject else None
+
+    def _repr_html_(self) -> str:
+        """Show status, number and sentence in a notebook."""
+        from html import escape
+
+        return f"<b>{escape(self.status.name)}</b> ({int(self.status)})<br>{escape(str(self))}"

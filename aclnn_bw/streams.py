@@ -9,6 +9,7 @@ import threading
 import weakref
 from _thread import start_new_thread
 from queue import SimpleQueue
+from types import TracebackType
 from typing import NoReturn, Protocol
 
 from aclnn_bw import _native
@@ -57,9 +58,10 @@ class _Queue:
 
     def check_usable(self) -> None:
         if self.process != os.getpid():
-            raise _native.refusal(_RUNTIME_ERROR, "stream: was inherited from a parent process; its thread is not here")
+            raise _native.refusal(_RUNTIME_ERROR, "stream: was inherited from a parent process, its thread is not "
+                                  "here; make another one")
         if self.closed:
-            raise _native.refusal(_RUNTIME_ERROR, "stream: has been destroyed")
+            raise _native.refusal(_RUNTIME_ERROR, "stream: has been destroyed; make another one")
 
     def submit(self, job: _Runnable) -> None:
         """Append a job. If this raises, it may be queued nevertheless: the job knows whether it still has to run."""
@@ -151,7 +153,33 @@ class aclrtStream:
         """Show the number and the state."""
         queue = self._queue
         state = "destroyed" if queue.closed else f"{queue.pending} pending" if queue.pending else "idle"
+        if queue.failure is not None and not queue.closed:
+            state += ", failed"
         return f"<aclrtStream {self._number} {state}>"
+
+    def __enter__(self) -> aclrtStream:
+        """Serve as `with aclrtCreateStream() as stream:`, whose end waits for the runs and destroys the stream."""
+        self._queue.check_usable()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        """Drain and destroy the stream, if nobody has yet, and raise the first failure of its runs.
+
+        An exception of the body goes on instead; a failure of the runs is then a note to it (from Python 3.11 on).
+        """
+        if self._queue.closed or self._queue.process != os.getpid():
+            return
+        try:
+            failure = self._queue.take_failure()
+        finally:
+            aclrtDestroyStream(self)
+        if failure is None:
+            return
+        if error is None:
+            _raise(failure)
+        if hasattr(error, "add_note"):
+            error.add_note(f"{self!r} has failed too: {failure}")
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: a queue is one."""

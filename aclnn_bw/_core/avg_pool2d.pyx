@@ -76,9 +76,10 @@ cdef int check_divisor(const Context* context, const int64_t* divisor_override) 
     """NULL is none; in the C call 0 is none too, in the one-call function it would be a division by zero."""
     cdef int64_t divisor = divisor_override[0] if divisor_override != NULL else 0
     if divisor_override != NULL and divisor == 0 and context.face == ONE_CALL:
-        return refuse(ERR_INVALID, "%s = 0: must not be 0", name(context, ARG_DIVISOR_OVERRIDE))
+        return refuse(ERR_INVALID, "%s = 0: must not be 0; None means none", name(context, ARG_DIVISOR_OVERRIDE))
     if context.product != HOST and not -DIVISOR_LIMIT <= divisor <= DIVISOR_LIMIT:
-        return refuse(ERR_INVALID, "%s = %lld: must be in [-%d, %d] on %s", name(context, ARG_DIVISOR_OVERRIDE),
+        return refuse(ERR_INVALID, "%s = %lld: must be in [-%d, %d] on %s; soc('Host') has no limit",
+                      name(context, ARG_DIVISOR_OVERRIDE),
                       <wide>divisor, DIVISOR_LIMIT, DIVISOR_LIMIT, product_name(context.product))
     return SUCCESS
 
@@ -90,8 +91,8 @@ cdef int check_cube_math_type(const Context* context, int64_t mode, int dtype) n
     if (dtype == DT_FLOAT and context.product not in (ASCEND910B, HOST)
             and mode not in (ALLOW_FP32_DOWN_PRECISION, USE_FP16)):
         return refuse(ERR_INVALID, "%s = %lld: must be 1 (ALLOW_FP32_DOWN_PRECISION) or 2 (USE_FP16) for ACL_FLOAT "
-                      "on %s",
-                      name(context, ARG_CUBE_MATH_TYPE), <wide>mode, product_name(context.product))
+                      "on %s; pass %s=1, or use soc('Ascend910B')", name(context, ARG_CUBE_MATH_TYPE), <wide>mode,
+                      product_name(context.product), name(context, ARG_CUBE_MATH_TYPE))
     return SUCCESS
 
 
@@ -106,7 +107,7 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const T
     if status != SUCCESS:
         return status
     if context.product != HOST and self.dims[rank - 3] > CHANNEL_LIMIT:
-        return refuse(ERR_INVALID, "self.shape = %s: must have at most %d channels on %s",
+        return refuse(ERR_INVALID, "self.shape = %s: must have at most %d channels on %s; soc('Host') has no limit",
                       tuple_text(text, self.dims, rank), CHANNEL_LIMIT, product_name(context.product))
     for i in range(2):
         # 2*pad <= kernel has been checked: pooled_size does not overflow.

@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport least, most, round_up
 from aclnn_bw._core.checks cimport apart
-from aclnn_bw._core.names cimport name, null
+from aclnn_bw._core.names cimport name, null, operator_name
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport (
     check_alignment, check_bounds, check_injective, check_writable, item_size, tensor_meets,
@@ -129,7 +129,7 @@ cdef void set_work(Executor* executor, const Context* context, RangeFn kernel, i
 
 cdef int make_repeatable(Executor* executor) noexcept nogil:
     if executor.spent:
-        return refuse(ERR_INNER, "executor: is spent; make it repeatable before its first run")
+        return refuse(ERR_INNER, "executor: is spent; make it repeatable before its first run, or call phase 1 again")
     executor.repeatable = True
     return SUCCESS
 
@@ -149,13 +149,18 @@ cdef int rebind(Executor* executor, const Context* context, int64_t index, const
     return status
 
 
+cdef int refuse_spent() noexcept nogil:
+    return refuse(ERR_INNER, "executor: is spent; an executor runs once unless it is made repeatable: call phase 1 "
+                  "again, or aclSetAclOpExecutorRepeatable before the first run")
+
+
 cdef int claim(Executor* executor, int64_t queue) noexcept nogil:
     """Queue 0 is a direct caller, who runs alone; runs on one queue may pile up, for they run one after another."""
     cdef uint64_t wanted
     cdef uint64_t seen = 0
     if not executor.repeatable:
         if exchange(&executor.spent, 1):
-            return refuse(ERR_INNER, "executor: is spent; an executor runs once unless it is made repeatable")
+            return refuse_spent()
         return SUCCESS
     seen = load(&executor.claim)
     while True:
@@ -164,7 +169,8 @@ cdef int claim(Executor* executor, int64_t queue) noexcept nogil:
         elif queue != 0 and seen >> 32 == <uint64_t>queue:
             wanted = seen + 1
         else:
-            return refuse(ERR_INNER, "executor: is queued or running elsewhere")
+            return refuse(ERR_INNER, "executor: is queued or running elsewhere; wait for that run, or give each thread "
+                          "an executor of its own")
         if replace(&executor.claim, &seen, wanted):
             return SUCCESS
 
@@ -186,12 +192,13 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
         return refuse(ERR_NULLPTR, "executor = None: must not be null")
     plain.face = executor.face
     if executor.spent:
-        return refuse(ERR_INNER, "executor: is spent; an executor runs once unless it is made repeatable")
+        return refuse_spent()
     if executor.op != op:
-        return refuse(ERR_INVALID, "executor: was made by another operator's phase 1")
+        return refuse(ERR_INVALID, "executor: was made by another operator's phase 1, that of %s: must be one of %s",
+                      operator_name(executor.op), operator_name(op))
     if workspace == NULL and (size > 0 or executor.workspace_size > 0):
-        return refuse(ERR_NULLPTR, "workspace = %s: must not be null, the executor needs %lld bytes",
-                      null(plain.face), <wide>executor.workspace_size)
+        return refuse(ERR_NULLPTR, "workspace = %s: must not be null, the executor needs %lld bytes; aclrtMalloc "
+                      "makes them", null(plain.face), <wide>executor.workspace_size)
     if size < executor.workspace_size:
         return refuse(ERR_INVALID, "workspaceSize = %lld: must be >= %lld, as phase 1 said", <wide>size,
                       <wide>executor.workspace_size)
@@ -203,10 +210,11 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
         if executor.units == 0 or executor.roles[i] == ROLE_SHAPE:
             continue
         if tensor.data == NULL:
-            return refuse(ERR_NULLPTR, "%s: is unbound; it has no data to work on",
-                          name(context, executor.arguments[i]))
+            return refuse(ERR_NULLPTR, "%s: is unbound, it has no data; give its memory to aclCreateTensor, or to a "
+                          "repeatable executor by aclSetTensorAddr", name(context, executor.arguments[i]))
         if workspace != NULL and tensor_meets(tensor, run.data[i], workspace, size):
-            return refuse(ERR_INVALID, "workspace: overlaps %s", name(context, executor.arguments[i]))
+            return refuse(ERR_INVALID, "workspace: overlaps %s, must be memory of its own",
+                          name(context, executor.arguments[i]))
     i = claim(executor, queue)
     if i != SUCCESS:
         return i

@@ -58,6 +58,10 @@ cdef struct Im2colPlan:
     int64_t phase_pitch             # elements between the phases' sums in the scratch
     int64_t at_sums                 # byte offset in a range's scratch; the packed columns lie before them
     int64_t at_lines                # the same of the rows that are to be transposed or streamed
+    int64_t[2] full_kernel          # as the caller gave them, of h and w
+    int64_t[2] full_dilation
+    int64_t[2] full_pad
+    int64_t[2] full_stride
 
 cdef extern int im2col_backward "aclnn_bw_im2col_backward" (
     const Context* context, const Tensor* grad_output, const IntArray* input_size, const IntArray* kernel_size,

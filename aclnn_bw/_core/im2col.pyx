@@ -323,7 +323,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t first_h = 0
     cdef int64_t first_w = 0
     cdef int rank = out.rank
-    cdef int status
+    cdef int i, status
     executor = new_executor(context, IM2COL_BACKWARD, sizeof(Im2colPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
@@ -345,6 +345,11 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     plain_strides(out, &plan.out_strides[4 - rank])
     plan.out_dtype = out.dtype
     plan.converts = out.dtype != grad_output.dtype
+    for i in range(2):
+        plan.full_kernel[i] = a.kernel[i]
+        plan.full_dilation[i] = a.dilation[i]
+        plan.full_pad[i] = a.pad[i]
+        plan.full_stride[i] = a.stride[i]
     plan.kernel_rows = a.kernel[0] * a.kernel[1]
     plan.kernel_width = a.kernel[1]
     plan.h = make_axis(a.size[0], windows[0], a.kernel[0], a.dilation[0], a.pad[0], a.stride[0], &first_h)

@@ -76,6 +76,7 @@ cdef struct MaxPool2dPlan:
     int64_t at_best
     int64_t at_labels
     int64_t at_codes
+    int64_t[2] full_stride  # as the caller gave it
 
 # Sizes that follow from the attributes; of `self` they need dims and rank.
 cdef struct MaxPool2dShapes:

@@ -58,7 +58,7 @@ cdef int check_format(const Context* context, int argument, const Tensor* tensor
 cdef int check_mask_dtype(const Context* context, const Tensor* indices) noexcept nogil:
     if indices.dtype == DT_INT8:
         return SUCCESS
-    return refuse(ERR_INVALID, "%s.dtype = %s: must be ACL_INT8", name(context, ARG_INDICES),
+    return refuse(ERR_INVALID, "%s.dtype = %s: must be ACL_INT8, as the forward makes it", name(context, ARG_INDICES),
                   dtype_name(indices.dtype))
 
 
@@ -89,8 +89,8 @@ cdef int check_values(const Context* context, const IntArray* kernel, const IntA
                           element_text(rule, context, ARG_KERNEL_SIZE, kernel, i), <wide>(shapes.kernel[i] // 2))
     for i in range(2):
         if steps[i] != 1:
-            return refuse(ERR_INVALID, "%s = %lld: must be 1", element_text(seen, context, ARG_DILATION, dilation, i),
-                          <wide>steps[i])
+            return refuse(ERR_INVALID, "%s = %lld: must be 1, max pooling has no dilation here",
+                          element_text(seen, context, ARG_DILATION, dilation, i), <wide>steps[i])
     return SUCCESS
 
 
@@ -140,7 +140,7 @@ cdef int check_mask(const Context* context, const Tensor* self, const Tensor* in
         return status
     if context.mask_layout == LAYOUT_ARGMAX and shapes.indices[self.rank - 2] > 1 and (
             mul_overflows(self.dims[self.rank - 2], self.dims[self.rank - 1], &plane) or plane > INDEX_LIMIT):
-        return refuse(ERR_INVALID, "%s.shape = %s: H * W must be <= %d in the mask layout \"argmax\"",
+        return refuse(ERR_INVALID, "%s.shape = %s: H * W must be <= %d in the mask layout \"argmax\"; use \"bitmask\"",
                       name(context, ARG_SELF), tuple_text(text, self.dims, self.rank), INDEX_LIMIT)
     for i in range(indices.rank - 1, -1, -1):
         empty = empty or indices.dims[i] == 0
@@ -149,8 +149,8 @@ cdef int check_mask(const Context* context, const Tensor* self, const Tensor* in
         if mul_overflows(step, indices.dims[i], &step):
             dense = False
     if not dense and not empty:
-        return refuse(ERR_INVALID, "%s.strides = %s: must be C-contiguous", name(context, ARG_INDICES),
-                      tuple_text(text, indices.strides, indices.rank))
+        return refuse(ERR_INVALID, "%s.strides = %s: must be C-contiguous; copy it, as numpy.ascontiguousarray does",
+                      name(context, ARG_INDICES), tuple_text(text, indices.strides, indices.rank))
     return SUCCESS
 
 
@@ -209,6 +209,8 @@ cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* p
         return False
     plan.h = make_axis(self.dims[rank - 2], shapes.out[rank - 2], shapes.kernel[0], shapes.stride[0], shapes.pad[0])
     plan.w = make_axis(self.dims[rank - 1], shapes.out[rank - 1], shapes.kernel[1], shapes.stride[1], shapes.pad[1])
+    plan.full_stride[0] = shapes.stride[0]
+    plan.full_stride[1] = shapes.stride[1]
     plan.kernel_size = shapes.indices[rank - 2]
     plan.pitch = shapes.indices[rank - 1] // 2
     plan.argmax = context.mask_layout == LAYOUT_ARGMAX and plan.kernel_size > 1
@@ -347,7 +349,8 @@ cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t 
     context.face = face
     memcpy(&index, data[2] + 4 * bad, sizeof(index))
     return refuse(ERR_INVALID, "%s[%lld, %lld, %lld, %lld] = %d: must lie inside window (n, c, oh, ow) = (%lld, %lld, "
-                  "%lld, %lld), in rows %lld to %lld and columns %lld to %lld of a plane of width %lld",
+                  "%lld, %lld), in rows %lld to %lld and columns %lld to %lld of a plane of width %lld; is it a "
+                  "mask of the layout \"argmax\"?",
                   name(&context, ARG_INDICES), <wide>n, <wide>c, <wide>oh, <wide>ow, index, <wide>n, <wide>c, <wide>oh,
                   <wide>ow, <wide>most(top, 0),
                   <wide>(least(top + plan.h.kernel, plan.h.size) - 1), <wide>most(left, 0),

@@ -4,7 +4,7 @@ from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.types cimport (
     ASCEND310P, ASCEND910, ASCEND910B, AVG_POOL2D_BACKWARD, DT_BF16, DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT,
     DT_FLOAT16, ERR_INVALID, HOST, MAX_POOL2D_WITH_MASK, REPLICATION_PAD2D_BACKWARD, SUCCESS,
-    UPSAMPLE_NEAREST_EXACT1D_BACKWARD, Context,
+    TWO_PHASE, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, Context,
 )
 
 
@@ -34,11 +34,12 @@ cdef bint has_operator(int op, int product) noexcept nogil:
 
 cdef int check_dtype(const Context* context, int op, int argument, int dtype, bint swapped) noexcept nogil:
     cdef char[TEXT] text
+    cdef const char* remedy = ""
     cdef int used = 0
     cdef int allowed
     if swapped:
-        return refuse(ERR_INVALID, "%s.dtype = %s in swapped byte order: must be in native byte order",
-                      name(context, argument), dtype_name(dtype))
+        return refuse(ERR_INVALID, "%s.dtype = %s in swapped byte order: must be in native byte order; convert it, as "
+                      "a.astype(a.dtype.newbyteorder('=')) does", name(context, argument), dtype_name(dtype))
     if takes_dtype(op, context.product, dtype):
         return SUCCESS
     text[0] = 0
@@ -46,5 +47,9 @@ cdef int check_dtype(const Context* context, int op, int argument, int dtype, bi
         if takes_dtype(op, context.product, allowed) and used < TEXT:
             used += snprintf(text + used, <size_t>(TEXT - used), "%s%s", choose(used > 0, ", ", ""),
                              dtype_name(allowed))
-    return refuse(ERR_INVALID, "%s.dtype = %s: must be one of %s on %s", name(context, argument), dtype_name(dtype),
-                  text, product_name(context.product))
+    if context.face == TWO_PHASE and takes_dtype(op, ASCEND910B, dtype):
+        remedy = "; use soc('Ascend910B')"
+    elif context.face == TWO_PHASE and takes_dtype(op, HOST, dtype):
+        remedy = "; use soc('Host')"
+    return refuse(ERR_INVALID, "%s.dtype = %s: must be one of %s on %s%s", name(context, argument), dtype_name(dtype),
+                  text, product_name(context.product), remedy)

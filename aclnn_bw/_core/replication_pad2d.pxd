@@ -43,6 +43,7 @@ cdef struct ReplicationPad2dPlan:
     int64_t groups
     int64_t packed                      # bytes of scratch; a unit that needs more is gathered
     bint streamed                       # gradInput is written past the caches
+    int64_t[4] full_padding             # as the caller gave it
 
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
     const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* padding,

@@ -41,8 +41,8 @@ cdef enum:
 
 cdef int check_format(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
     if tensor.format == FORMAT_UNDEFINED:
-        return refuse(ERR_INVALID, "%s.format = %s: must be defined", name(context, argument),
-                      format_name(tensor.format))
+        return refuse(ERR_INVALID, "%s.format = %s: must be defined; pass ACL_FORMAT_NCHW or ACL_FORMAT_ND",
+                      name(context, argument), format_name(tensor.format))
     return format_is_plain(context, argument, tensor)
 
 
@@ -69,15 +69,15 @@ cdef int check_values(const Context* context, const IntArray* padding, const int
         return SUCCESS
     for i in range(PADS):
         if pads[i] < 0:
-            return refuse(ERR_INVALID, "%s = %lld: must be >= 0 on %s",
+            return refuse(ERR_INVALID, "%s = %lld: must be >= 0 on %s; with soc('Host') a negative pad crops",
                           element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
                           product_name(context.product))
     if dtype == DT_BF16 and context.product == ASCEND910B and (pads[<int>TOP] != 0 or pads[<int>BOTTOM] != 0):
         for i in range(PADS):
             if pads[i] > BFLOAT_PAD_LIMIT:
-                return refuse(ERR_INVALID, "%s = %lld: must be <= %d for ACL_BF16 on %s unless top and bottom are 0",
-                              element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i], BFLOAT_PAD_LIMIT,
-                              product_name(context.product))
+                return refuse(ERR_INVALID, "%s = %lld: must be <= %d for ACL_BF16 on %s unless top and bottom are 0; "
+                              "soc('Host') has no limit", element_text(text, context, ARG_PADDING, padding, i),
+                              <wide>pads[i], BFLOAT_PAD_LIMIT, product_name(context.product))
     return SUCCESS
 
 
@@ -118,7 +118,7 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const T
         for i in range(PADS):
             size = self.dims[rank - 1 if i < TOP else rank - 2]
             if pads[i] >= size:
-                return refuse(ERR_INVALID, "%s = %lld: must be < %s = %lld of self on %s",
+                return refuse(ERR_INVALID, "%s = %lld: must be < %s = %lld of self on %s; soc('Host') has no limit",
                               element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
                               choose(i < TOP, "W", "H"), <wide>size, product_name(context.product))
     for i in range(rank - 2):
@@ -229,7 +229,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t planes, bytes
     cdef int rank = self.rank
-    cdef int status
+    cdef int i, status
     executor = new_executor(context, REPLICATION_PAD2D_BACKWARD, sizeof(ReplicationPad2dPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
@@ -255,6 +255,8 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
         plan.grad_output_strides[0] = plan.channels * plan.grad_output_strides[1]
         plan.grad_input_strides[0] = plan.channels * plan.grad_input_strides[1]
     plan.parts = 2 if grad_output.dtype == DT_COMPLEX64 or grad_output.dtype == DT_COMPLEX128 else 1
+    for i in range(PADS):
+        plan.full_padding[i] = pads[i]
     plan.h = make_axis(self.dims[rank - 2], grad_output.dims[rank - 2], pads[<int>TOP])
     plan.w = make_axis(self.dims[rank - 1], grad_output.dims[rank - 1], pads[<int>LEFT])
     bytes = traffic(grad_output, item) + traffic(grad_input, item)

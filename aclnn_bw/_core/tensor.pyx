@@ -267,16 +267,16 @@ cdef bint tensor_meets(const Tensor* tensor, const char* data, const char* begin
 
 cdef int check_writable(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
     if tensor.data != NULL and not tensor.flags & WRITABLE:
-        return refuse(ERR_INVALID, "%s is read-only: must be writable", name(context, argument))
+        return refuse(ERR_INVALID, "%s is read-only: must be writable, as a new array is", name(context, argument))
     return SUCCESS
 
 
 cdef int check_alignment(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
     if tensor.flags & BROKEN_STRIDE and tensor_size(tensor) != 0:
-        return refuse(ERR_INVALID, "%s has a byte stride that is no multiple of its item size of %lld bytes",
+        return refuse(ERR_INVALID, "%s has a byte stride that is no multiple of its item size of %lld bytes; copy it",
                       name(context, argument), <wide>item_size(tensor.dtype))
     if tensor.flags & MISALIGNED and tensor_size(tensor) != 0:
-        return refuse(ERR_INVALID, "%s is misaligned: its address must be a multiple of its dtype's alignment",
+        return refuse(ERR_INVALID, "%s is misaligned: its address must be a multiple of its dtype's alignment; copy it",
                       name(context, argument))
     return SUCCESS
 
@@ -289,9 +289,9 @@ cdef int check_bounds(const Context* context, int argument, const Tensor* tensor
     if tensor_size(tensor) == 0:
         return SUCCESS
     if not tensor_bounds(tensor, &low, &high) or low < 0 or high >= tensor.storage:
-        return refuse(ERR_INVALID, "%s.strides = %s: with offset %lld the view leaves its storage of %lld elements",
-                      name(context, argument), tuple_text(text, tensor.strides, tensor.rank), <wide>tensor.offset,
-                      <wide>tensor.storage)
+        return refuse(ERR_INVALID, "%s.strides = %s: with offset %lld the view leaves its storage of %lld elements: "
+                      "must lie inside", name(context, argument), tuple_text(text, tensor.strides, tensor.rank),
+                      <wide>tensor.offset, <wide>tensor.storage)
     return SUCCESS
 
 
@@ -299,6 +299,6 @@ cdef int check_injective(const Context* context, int argument, const Tensor* ten
     """No two elements of an output are the same memory. Needs check_bounds."""
     cdef char[TEXT] text
     if tensor_size(tensor) != 0 and not is_injective(tensor):
-        return refuse(ERR_INVALID, "%s.strides = %s: elements of an output must not overlap", name(context, argument),
-                      tuple_text(text, tensor.strides, tensor.rank))
+        return refuse(ERR_INVALID, "%s.strides = %s: elements of an output must not overlap; pass a new array",
+                      name(context, argument), tuple_text(text, tensor.strides, tensor.rank))
     return SUCCESS

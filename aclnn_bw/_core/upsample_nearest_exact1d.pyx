@@ -319,11 +319,12 @@ cdef const char* number_text(char* text, double value) noexcept nogil:
 cdef int check_scales(const Context* context, double scales) noexcept nogil:
     cdef char[TEXT] text
     if not isfinite(scales) or scales < 0:
-        return refuse(ERR_INVALID, "%s = %s: must be finite and >= 0", name(context, ARG_SCALES),
-                      number_text(text, scales))
+        return refuse(ERR_INVALID, "%s = %s: must be finite and >= 0; 0 means that the sizes say it",
+                      name(context, ARG_SCALES), number_text(text, scales))
     if context.product != HOST and scales != 0 and not 1.0 / FACTOR_LIMIT <= scales <= FACTOR_LIMIT:
-        return refuse(ERR_INVALID, "%s = %s: must be 0 or in [1/%d, %d] on %s", name(context, ARG_SCALES),
-                      number_text(text, scales), FACTOR_LIMIT, FACTOR_LIMIT, product_name(context.product))
+        return refuse(ERR_INVALID, "%s = %s: must be 0 or in [1/%d, %d] on %s; soc('Host') has no limit",
+                      name(context, ARG_SCALES), number_text(text, scales), FACTOR_LIMIT, FACTOR_LIMIT,
+                      product_name(context.product))
     return SUCCESS
 
 
@@ -345,11 +346,11 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const I
         return status
     # ceil(a / b) > limit says a > limit * b without an overflow.
     if ceil_div(targets, sources) > FACTOR_LIMIT:
-        return refuse(ERR_INVALID, "%s[2] = %lld: must be <= %d times %s[0] = %lld on %s",
+        return refuse(ERR_INVALID, "%s[2] = %lld: must be <= %d times %s[0] = %lld on %s; soc('Host') has no limit",
                       name(context, ARG_INPUT_SIZE), <wide>targets, FACTOR_LIMIT, name(context, ARG_OUTPUT_SIZE),
                       <wide>sources, product_name(context.product))
     if ceil_div(sources, targets) > FACTOR_LIMIT:
-        return refuse(ERR_INVALID, "%s[0] = %lld: must be <= %d times %s[2] = %lld on %s",
+        return refuse(ERR_INVALID, "%s[0] = %lld: must be <= %d times %s[2] = %lld on %s; soc('Host') has no limit",
                       name(context, ARG_OUTPUT_SIZE), <wide>sources, FACTOR_LIMIT, name(context, ARG_INPUT_SIZE),
                       <wide>targets, product_name(context.product))
     return SUCCESS
