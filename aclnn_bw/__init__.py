@@ -46,6 +46,7 @@ from aclnn_bw._native import (
 from aclnn_bw._version import __version__
 from aclnn_bw.config import show_config
 from aclnn_bw.enums import CubeMathType, aclDataType, aclFormat, aclrtMemcpyKind, aclrtMemMallocPolicy
+from aclnn_bw.explanation import Explanation
 from aclnn_bw.functional import (
     avg_pool2d_backward,
     im2col_backward,
@@ -145,6 +146,7 @@ __all__ = [
     "AclnnError",
     "AclnnStatus",
     "CubeMathType",
+    "Explanation",
     "aclCreateIntArray",
     "aclCreateTensor",
     "aclDataType",
@@ -265,3 +267,8 @@ __all__ = [
     "ACL_ERROR_RT_CONTEXT_NULL",
     "ACL_ERROR_BAD_ALLOC",
 ]
+
+
+def __dir__() -> list[str]:
+    """List what is public, for tab completion: no modules, and nothing of how the package is made."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__") and name != "__dir__")})

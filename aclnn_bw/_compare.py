@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import zipfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,13 +50,10 @@ def ulps(theirs: Array, ours: Array) -> npt.NDArray[Any]:
     """How many representable values lie between each two elements; 0 for two NaNs and for 0 and -0."""
     if theirs.dtype.kind == "c":
         parts = theirs.dtype.type(0).real.dtype
-        return np.maximum(*(
-            ulps(np.ascontiguousarray(part(theirs), parts), np.ascontiguousarray(part(ours), parts))
-            for part in (np.real, np.imag)
-        ))  # fmt: skip
+        both = [[np.ascontiguousarray(part, parts) for part in (array.real, array.imag)] for array in (theirs, ours)]
+        return np.asarray(np.maximum(ulps(both[0][0], both[1][0]), ulps(both[0][1], both[1][1])))
     if theirs.dtype.kind in "iub":
-        apart: npt.NDArray[Any] = np.abs(theirs.astype(np.int64) - ours.astype(np.int64))
-        return apart
+        return np.asarray(np.abs(theirs.astype(np.int64) - ours.astype(np.int64)))
     apart = np.abs(_ordered(theirs) - _ordered(ours))
     nan = np.isnan(theirs), np.isnan(ours)
     # A NaN against a number is further than any two numbers are.
@@ -76,11 +72,14 @@ def _difference(name: str, theirs: Array, ours: Array) -> Difference:
 
 def _load(path: str) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as dump:
+        with open(path, "rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as dump:
             found = {name: dump[name] for name in dump.files}
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, AttributeError, zipfile.BadZipFile) as error:
+    except MemoryError as error:
+        raise CommandError(f"{path}: not enough memory: {error}") from None
+    except Exception as error:
+        # A file that is no .npz, or a damaged one, can raise nearly anything.
         raise CommandError(f"{path}: not a readable .npz file: {error}") from None
     for name in np.atleast_1d(found.pop(_BFLOAT16, np.array([], str))).tolist():
         if name not in found or found[name].dtype != np.uint16:
@@ -90,10 +89,8 @@ def _load(path: str) -> dict[str, Any]:
 
 
 def _argument(value: Array) -> Any:
-    """A scalar or a short list of ints as Python has them; every other array is a tensor."""
-    if value.ndim == 0:
-        return value.item()
-    return value.tolist() if value.ndim == 1 and value.dtype.kind in "iu" else value
+    """A scalar or a list of ints as Python has them; every array of a higher rank is a tensor."""
+    return value if value.ndim > 1 else value.tolist()
 
 
 def compare(path: str) -> tuple[str, list[Difference]]:

@@ -614,8 +614,11 @@ cdef class DLPackLoan:
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         cdef Tensor tensor
         cdef DLTensor* view
-        cdef Lent* lent = <Lent*>PyMem_RawMalloc(sizeof(Lent))
+        cdef Lent* lent = NULL
         cdef int i
+        if self.array is None:
+            raise BufferError("there is no array to lend")
+        lent = <Lent*>PyMem_RawMalloc(sizeof(Lent))
         if lent == NULL:
             raise MemoryError("no memory for a DLPack capsule")
         read_array(self.array, &tensor)
@@ -673,7 +676,7 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
     except (TypeError, ValueError, LookupError):
         raise TypeError(f"{name}: __dlpack_device__ returned {device!r}: must be (device type, device id)") from None
     if device_type != DL_CPU:
-        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {device_type}: must be on the CPU (1), copy it "
+        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {device_type}: must be on the CPU (1); copy it "
                       "there")
     try:
         try:
@@ -699,7 +702,7 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
     else:
         raise TypeError(f"{name}: __dlpack__ returned {capsule!r}, which is no DLPack capsule")
     if view.device.device_type != DL_CPU:
-        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {view.device.device_type}: must be on the CPU (1), "
+        raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {view.device.device_type}: must be on the CPU (1); "
                       "copy it there")
     if owner.library == LIBRARY_JAX:
         tensor.flags = 0        # a JAX array never changes, though its capsule does not say so
@@ -860,9 +863,9 @@ def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND
             (<aclIntArray>storageDims).values)
         read_ints(storageDims, "storageDims", &storage)
     if number not in DATA_TYPES:
-        raise refusal(ERR_INVALID, f"dataType = {number}: must be one of aclDataType, such as ACL_FLOAT = 0")
+        raise refusal(ERR_INVALID, f"dataType = {number}: must be one of aclDataType; ACL_FLOAT is 0")
     if i not in FORMATS:
-        raise refusal(ERR_INVALID, f"format = {i}: must be one of aclFormat, such as ACL_FORMAT_ND = 2")
+        raise refusal(ERR_INVALID, f"format = {i}: must be one of aclFormat; ACL_FORMAT_ND is 2")
     tensor.dtype = <int32_t>number
     tensor.format = <int32_t>i
     item = item_size(tensor.dtype)
@@ -903,7 +906,7 @@ def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND
         memory = read_memory(tensorData, "tensorData")
         if memory.size < needed:
             raise refusal(ERR_INVALID, f"tensorData: has {memory.size} bytes: must have at least the {needed} of its "
-                          "storage, the product of storageDims in elements")
+                          "storage; storageDims says how many")
         tensor.data = memory.data
         tensor.flags = WRITABLE if memory.writable else 0
         if <uintptr_t>memory.data % alignment_of(tensor.dtype) != 0:
@@ -1160,10 +1163,10 @@ cdef object run_phase_2(int op, object workspace, object workspaceSize, object e
         raise refusal(ERR_INVALID, f"workspaceSize = {size}: must be >= 0")
     if memory is not None and size > 0 and not handle.executor.spent:
         if not memory.writable:
-            raise refusal(ERR_INVALID, "workspace is read-only: must be writable, as a bytearray is")
+            raise refusal(ERR_INVALID, "workspace is read-only: must be writable; pass a bytearray")
         if memory.size < size:
             raise refusal(ERR_INVALID, f"workspace: has {memory.size} bytes: must have at least workspaceSize = {size}"
-                          ", as aclrtMalloc(workspaceSize) has")
+                          "; aclrtMalloc(workspaceSize) has")
     if stream is None:
         status = accept(handle.executor, op, data, size, 0, &run)
         if status != SUCCESS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from aclnn_bw.enums import aclDataType
 
@@ -46,8 +46,7 @@ ALGORITHMS = {
 }
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """What phase 1 has decided: the answer of aclOpExecutor.explain(). `print` shows it in a few lines.
 
     geometry maps the names of the tensor arguments to their shapes, and those of the attributes to their values, pairs

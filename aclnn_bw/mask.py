@@ -9,7 +9,7 @@ container is zero. The documentation draws both.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ _LANES = 16  # channels in a word, and the words that a row is padded to
 _INVALID = 161002
 _MOST_INDICES = 2**31 - 1
 
+_Dtype = TypeVar("_Dtype", bound=np.generic)
 _Pair = int | tuple[int, int] | list[int]
 
 
@@ -76,6 +77,12 @@ class _Geometry:
         )  # fmt: skip
 
 
+def _answer(first: Any, array: npt.NDArray[_Dtype]) -> npt.NDArray[_Dtype]:
+    """The array, as one of the library whose array the caller has given."""
+    answer: npt.NDArray[_Dtype] = _native.in_library_of(first, array)
+    return answer
+
+
 def mask_shape(
     input_shape: tuple[int, ...], kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0,
     dilation: _Pair = 1, ceil_mode: bool = False,
@@ -96,7 +103,8 @@ def mask_to_indices(
     """Return the flat index ih*W + iw of each window's maximum, int64 ([N,] C, Ho, Wo): PyTorch's return_indices.
 
     -1 stands where no bit is set (or only bits in the padding); of several bits the first in-image position counts.
-    Raises AclnnError (a ValueError) for a mask of another shape.
+    A mask that is a tensor of PyTorch or an array of JAX makes the result one too (without jax_enable_x64, JAX has
+    int32). Raises AclnnError (a ValueError) for a mask of another shape.
 
     >>> import numpy as np, aclnn_bw
     >>> x = np.array([[[0, 1], [3, 2]]], np.float32)
@@ -116,7 +124,7 @@ def mask_to_indices(
     flat = np.ascontiguousarray(container).reshape(-1).view(np.uint8)
     if argmax:
         count = g.batch * g.channels * g.positions
-        return flat[: 4 * count].view("<i4").astype(np.int64).reshape(g.out)
+        return _answer(mask, flat[: 4 * count].view("<i4").astype(np.int64).reshape(g.out))
     size = g.kernel[0] * g.kernel[1]
     words = flat[: 2 * g.batch * g.groups * size * g.words].view("<u2")
     words = words.reshape(g.batch, g.groups, size, g.words)[..., : g.positions]
@@ -127,7 +135,7 @@ def mask_to_indices(
         hit = (words[:, :, k, None] >> lanes & 1).astype(bool).reshape(found.shape) & inside
         np.copyto(found, index, where=hit)
     found = found.reshape(g.batch, g.groups * _LANES, g.rows, g.columns)[:, : g.channels]
-    return np.ascontiguousarray(found).reshape(g.out)
+    return _answer(mask, np.ascontiguousarray(found).reshape(g.out))
 
 
 def indices_to_mask(
@@ -137,8 +145,9 @@ def indices_to_mask(
     """Return the mask that has the maximum of each window at a flat index ih*W + iw: the inverse of mask_to_indices.
 
     indices are integers of shape ([N,] C, Ho, Wo), as PyTorch's return_indices=True gives them. -1 sets no bit; in the
-    layout "argmax", which cannot express that, it is refused. Raises AclnnError (a ValueError) for it, for an index
-    outside its own window, and for another shape or dtype.
+    layout "argmax", which cannot express that, it is refused. Indices of PyTorch or JAX make the mask one of theirs.
+    Raises AclnnError (a ValueError) for -1 where it is refused, for an index outside its own window, and for another
+    shape or dtype.
 
     >>> import numpy as np, aclnn_bw
     >>> mask = aclnn_bw.indices_to_mask(np.array([[[5, 7], [13, 15]]]), (1, 4, 4), 2)
@@ -170,7 +179,7 @@ def indices_to_mask(
     memory = mask.reshape(-1).view(np.uint8)
     if argmax:
         memory[: 4 * place.size].view("<i4")[:] = place.reshape(-1)
-        return mask
+        return _answer(indices, mask)
     size = g.kernel[0] * g.kernel[1]
     words = memory[: 2 * g.batch * g.groups * size * g.words].view("<u2")
     words = words.reshape(g.batch, g.groups, size, g.words)
@@ -180,4 +189,4 @@ def indices_to_mask(
         chosen = k[:, c] >= 0
         where = tuple(np.broadcast_arrays(images, c // _LANES, k[:, c], positions))
         words[tuple(axis[chosen] for axis in where)] |= np.uint16(1 << c % _LANES)
-    return mask
+    return _answer(indices, mask)

@@ -20,7 +20,7 @@ def aclInit(configPath: str | None = None) -> None:
     global _initialized
     if _initialized:
         raise _native.refusal(
-            AclError.ACL_ERROR_REPEAT_INITIALIZE, "aclInit has been called already; call aclFinalize first")
+            AclError.ACL_ERROR_REPEAT_INITIALIZE, "aclInit was called already; call aclFinalize first")
     _initialized = True
 
 
@@ -131,5 +131,5 @@ def aclrtMemcpy(
             AclError.ACL_ERROR_RT_PARAM_INVALID, f"count = {count}: src has only {source.nbytes} bytes")
     if not target.flags.writeable:
         raise _native.refusal(
-            AclError.ACL_ERROR_INVALID_PARAM, "dst is read-only: must be writable, as what aclrtMalloc returns is")
+            AclError.ACL_ERROR_INVALID_PARAM, "dst is read-only: must be writable; aclrtMalloc returns what is")
     target[:count] = source[:count]

@@ -18,10 +18,11 @@ from aclnn_bw import cli
 
 def dump(path: Path, operator: str, soc: str, **arguments: Any) -> None:
     """Write a call to a file; bfloat16 arrays go as their bits, which NumPy can store."""
-    arrays = {name: np.asarray(value) for name, value in arguments.items()}
+    arrays: dict[str, Any] = {name: np.asarray(value) for name, value in arguments.items()}
     brain = [name for name, array in arrays.items() if array.dtype == ml_dtypes.bfloat16]
-    bits = {name: array.view(np.uint16) if name in brain else array for name, array in arrays.items()}
-    np.savez(path, operator=operator, soc=soc, bfloat16=np.array(brain, str), **bits)  # type: ignore[arg-type]
+    arrays.update({name: arrays[name].view(np.uint16) for name in brain})
+    stored: dict[str, Any] = {"operator": operator, "soc": soc, "bfloat16": np.array(brain, str), **arrays}
+    np.savez(path, **stored)
 
 
 def main() -> None:

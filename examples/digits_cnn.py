@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 import aclnn_bw
 
-Array = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
 
 
 class Convolution:

@@ -30,7 +30,8 @@ class OnDisk:
         self.path, self.shape, self.dtype, self.ndim = path, mapped.shape, mapped.dtype, mapped.ndim
 
     def __getitem__(self, index: Any) -> npt.NDArray[Any]:
-        return np.load(self.path, mmap_mode="r")[index]
+        block: npt.NDArray[Any] = np.load(self.path, mmap_mode="r")[index]
+        return block
 
     def __setitem__(self, index: Any, block: npt.NDArray[Any]) -> None:
         np.load(self.path, mmap_mode="r+")[index] = block
@@ -46,7 +47,7 @@ def process(source: Path, target: Path, images: int) -> None:
     """Write the gradient of the array in `source` to `target`; each worker holds `images` of them at a time."""
     given = OnDisk(source)
     np.lib.format.open_memmap(target, "w+", given.dtype, (given.shape[0], *IMAGE))
-    grad_output = da.from_array(given, chunks=(images, *PLANE), name=False)
+    grad_output: Any = da.from_array(given, chunks=(images, *PLANE), name=False)  # pyright: ignore[reportArgumentType]
     grad_input = da.map_blocks(backward, grad_output, dtype=given.dtype, chunks=(grad_output.chunks[0], *IMAGE))
     with Client(n_workers=2, threads_per_worker=1, dashboard_address=None):
         da.store(grad_input, OnDisk(target), lock=False)

@@ -6,6 +6,7 @@ operator, on integers so small that every sum is exact.
 """
 
 import contextlib
+import inspect
 import math
 import os
 import re
@@ -234,13 +235,24 @@ def check_k3s1p1(grad_output, grad_input):
 
 @contextlib.contextmanager
 def refusal(status, *patterns):
-    """Expect an AclnnError of this status whose message matches every pattern."""
+    """Expect an AclnnError of this status whose message matches every pattern, with its remedy or without."""
     with pytest.raises(a.AclnnError) as info:
         yield info
     message = str(info.value)
+    rule = message.partition("; ")[0]
     assert info.value.status == status, message
+    assert info.value.argument in ARGUMENTS or re.match("Ascend|aclInit|aclFinalize", message), message
     for pattern in patterns:
-        assert re.search(pattern, message), f"{pattern!r} is not in {message!r}"
+        assert re.search(pattern, message) or re.search(pattern, rule), f"{pattern!r} is not in {message!r}"
+
+
+# What a refusal can be about.
+ARGUMENTS = {
+    parameter
+    for function in map(a.__dict__.get, a.__all__)
+    if inspect.isroutine(function)
+    for parameter in inspect.signature(function).parameters
+} | {"name"}  # of soc
 
 
 def run_python(code, *arguments, environment=None, check=True, warnings="error", timeout=240, prelude=()):

@@ -80,8 +80,8 @@ def test_nulls_speak_in_argument_order(pair):
 
 def test_ascend310p_lacks_the_operator():
     with a.soc("Ascend310P"):
-        refused(INVALID, "^Ascend310P does not have this operator$")
-        refused(INVALID, "^Ascend310P does not have this operator$", gradOutput=Spec((1,), a.ACL_INT8), stride=(0,))
+        refused(INVALID, r"^Ascend310P does not have \w+$")
+        refused(INVALID, r"^Ascend310P does not have \w+$", gradOutput=Spec((1,), a.ACL_INT8), stride=(0,))
         refused(NULL, "^stride = None", stride=None)
         assert a.im2col_backward(np.zeros((12, 9)), (4, 4), 2).shape == (3, 4, 4)
 

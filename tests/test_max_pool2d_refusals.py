@@ -97,7 +97,7 @@ def test_null(op):
 
 def test_ascend310p():
     with a.soc("Ascend310P"):
-        refused("Backward", INVALID, "^Ascend310P does not have this operator$", self=SELF.but(dtype=a.ACL_INT8))
+        refused("Backward", INVALID, r"^Ascend310P does not have \w+$", self=SELF.but(dtype=a.ACL_INT8))
         refused("Backward", NULL, "^stride = None", stride=None)
         phase1("")
         for dtype in (a.ACL_FLOAT16, a.ACL_BF16, a.ACL_DOUBLE):

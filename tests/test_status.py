@@ -161,3 +161,86 @@ def test_recent_message_starts_empty():
         assert a.aclGetRecentErrMsg() is None
     """
     run_python(code)
+
+
+@pytest.mark.parametrize(
+    ("message", "argument"),
+    [
+        ("padding[0] = 3: must be <= 1", "padding"),
+        ("len(kernelSize) = 3: must be 1 to 2", "kernelSize"),
+        ("self.shape = (1, 2): must be", "self"),
+        ("indices[0, 0, 1, 2] = 7: must lie inside", "indices"),
+        ("out is read-only: must be writable", "out"),
+        ("gradInput overlaps gradOutput: an output must not", "gradInput"),
+        ("gradOutput has a byte stride", "gradOutput"),
+        ("gradOutput.dtype = ACL_FLOAT in swapped byte order: must be", "gradOutput"),
+        ("executor: is spent", "executor"),
+        ("Ascend310P does not have Im2colBackward; use soc('Ascend910B')", None),
+        ("aclInit was called already; call aclFinalize first", None),
+        ("", None),
+    ],
+)
+def test_argument(message, argument):
+    error = a.AclnnError(161002, message)
+    assert error.argument == argument
+    assert pickle.loads(pickle.dumps(error)).argument == argument
+
+
+def test_notebooks_show_it_escaped():
+    error = a.AclnnError(161002, "socName = '<script>&': must be one of")
+    assert error._repr_html_() == (
+        "<b>ACLNN_ERR_PARAM_INVALID</b> (161002)<br>socName = &#x27;&lt;script&gt;&amp;&#x27;: must be one of"
+    )
+
+
+def refused(call, **changes):
+    with pytest.raises(Exception, match=" ") as info:
+        call(**changes)
+    return str(info.value)
+
+
+def test_remedies():
+    x, y = np.ones((1, 1, 4, 4), np.float32), np.ones((1, 1, 2, 2), np.float32)
+    arguments = {
+        "gradOutput": y, "self": x, "kernelSize": [2], "stride": [2], "padding": [0], "ceilMode": False,
+        "countIncludePad": True, "divisorOverride": 0, "cubeMathType": 0, "gradInput": x,
+    }  # fmt: skip
+
+    def avg(**changes):
+        return a.aclnnAvgPool2dBackwardGetWorkspaceSize(**{**arguments, **changes})
+
+    with a.soc("Ascend910"):
+        message = refused(avg)
+        assert message.endswith("on Ascend910; pass cubeMathType=1, or use soc('Ascend910B')")
+        avg(cubeMathType=1)     # as it says
+        assert refused(avg, gradOutput=y.astype(np.float64)).endswith("; use soc('Host')")
+        assert refused(avg, divisorOverride=256, cubeMathType=1).endswith("on Ascend910; soc('Host') has no limit")
+        assert refused(
+            a.aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize, gradOutput=y, outputSize=[1], inputSize=[1],
+            scales=0, out=y,
+        ) == "Ascend910 does not have UpsampleNearestExact1dBackward; use soc('Ascend910B')"  # fmt: skip
+    assert refused(avg, kernelSize=2) == "kernelSize = 2: must be a sequence of ints, not int; pass [2]"
+    assert refused(avg, gradOutput=[1.0]).endswith("not list; numpy.array makes one")
+    _, executor = avg()
+    a.aclnnAvgPool2dBackward(None, 0, executor)
+    with pytest.raises(a.AclnnError, match=r"spent.*: call phase 1 again, or aclSetAclOpExecutorRepeatable") as info:
+        a.aclnnAvgPool2dBackward(None, 0, executor)
+    assert info.value.argument == "executor"
+
+
+def test_every_function_takes_keywords():
+    x, y = np.ones((1, 1, 4, 4), np.float32), np.ones((1, 1, 2, 2), np.float32)
+    size, executor = a.aclnnAvgPool2dBackwardGetWorkspaceSize(
+        gradInput=x, cubeMathType=0, divisorOverride=0, countIncludePad=True, ceilMode=False, padding=[0], stride=[2],
+        kernelSize=[2], self=x, gradOutput=y,
+    )  # fmt: skip
+    a.aclSetAclOpExecutorRepeatable(executor=executor)
+    a.aclSetTensorAddr(executor=executor, index=0, tensor=None, data=y)
+    a.aclnnAvgPool2dBackward(workspace=None, workspaceSize=size, executor=executor, stream=None)
+    a.aclDestroyAclOpExecutor(executor=executor)
+    a.aclDestroyIntArray(array=a.aclCreateIntArray(value=[1], size=1))
+    a.aclDestroyTensor(tensor=a.aclCreateTensor(viewDims=[1], dataType=0))
+    a.avg_pool2d_backward(grad_output=y, self=x, kernel_size=2)
+    stream = a.aclrtCreateStream()
+    a.aclrtSynchronizeStream(stream=stream)
+    a.aclrtDestroyStream(stream=stream)

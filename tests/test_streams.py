@@ -842,3 +842,64 @@ def test_exit_with_a_bad_run_pending():
         a.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor, stream)
     """
     run_python(code)
+
+
+# as a context manager
+
+
+def bad_argmax_run(stream):
+    """Queue a run that fails."""
+    with a.soc("Host", mask_layout="argmax"):
+        x = np.zeros((1, 1, 4, 4), np.float32)
+        mask = np.full(a.mask_shape(x.shape, 2), -1, np.int8)
+        size, executor = a.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
+            np.ones((1, 1, 2, 2), np.float32), x, mask, [2], [2], [0], [1], False, x
+        )
+    a.aclnnMaxPool2dWithMaskBackward(bytearray(size), size, executor, stream)
+
+
+def test_the_end_of_a_with_block_drains_and_destroys():
+    grad_output, grad_input = np.ones((4, 16, 64, 64), np.float32), np.zeros((4, 16, 128, 128), np.float32)
+    size, executor = a.aclnnAvgPool2dBackwardGetWorkspaceSize(
+        grad_output, grad_input, [2], [2], [0], False, True, 0, 0, grad_input
+    )
+    with a.aclrtCreateStream() as stream:
+        a.aclnnAvgPool2dBackward(bytearray(size), size, executor, stream)
+    assert np.all(grad_input == 0.25)
+    assert "destroyed" in repr(stream)
+    with pytest.raises(a.AclnnError, match="destroyed"), stream:
+        raise AssertionError("not entered")
+
+
+def test_the_end_of_a_with_block_raises_what_failed():
+    stream = a.aclrtCreateStream()
+    with pytest.raises(a.AclnnError, match=r"^indices\[0, 0, 0, 0\] = -1"), stream:
+        bad_argmax_run(stream)
+    assert "destroyed" in repr(stream)
+
+
+def test_the_end_of_a_with_block_hides_no_exception():
+    stream = a.aclrtCreateStream()
+    bad_argmax_run(stream)
+    with pytest.raises(ZeroDivisionError) as info, stream:
+        raise ZeroDivisionError
+    if hasattr(info.value, "__notes__"):
+        assert "indices[0, 0, 0, 0] = -1" in info.value.__notes__[0]
+    assert "destroyed" in repr(stream)
+
+
+def test_a_with_block_whose_stream_is_destroyed_within():
+    with a.aclrtCreateStream() as stream:
+        a.aclrtDestroyStream(stream)
+
+
+def test_a_failed_stream_says_so():
+    stream = a.aclrtCreateStream()
+    bad_argmax_run(stream)
+    while "pending" in repr(stream):
+        time.sleep(0.001)
+    assert repr(stream).endswith("idle, failed>")
+    with pytest.raises(a.AclnnError):
+        a.aclrtSynchronizeStream(stream)
+    assert repr(stream).endswith("idle>")
+    a.aclrtDestroyStream(stream)

@@ -210,10 +210,10 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
         if executor.units == 0 or executor.roles[i] == ROLE_SHAPE:
             continue
         if tensor.data == NULL:
-            return refuse(ERR_NULLPTR, "%s: is unbound, it has no data; give its memory to aclCreateTensor, or to a "
+            return refuse(ERR_NULLPTR, "%s: is unbound; it has no data: give its memory to aclCreateTensor, or to a "
                           "repeatable executor by aclSetTensorAddr", name(context, executor.arguments[i]))
         if workspace != NULL and tensor_meets(tensor, run.data[i], workspace, size):
-            return refuse(ERR_INVALID, "workspace: overlaps %s, must be memory of its own",
+            return refuse(ERR_INVALID, "workspace: overlaps %s; pass memory of its own",
                           name(context, executor.arguments[i]))
     i = claim(executor, queue)
     if i != SUCCESS:

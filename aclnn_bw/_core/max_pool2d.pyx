@@ -58,7 +58,7 @@ cdef int check_format(const Context* context, int argument, const Tensor* tensor
 cdef int check_mask_dtype(const Context* context, const Tensor* indices) noexcept nogil:
     if indices.dtype == DT_INT8:
         return SUCCESS
-    return refuse(ERR_INVALID, "%s.dtype = %s: must be ACL_INT8, as the forward makes it", name(context, ARG_INDICES),
+    return refuse(ERR_INVALID, "%s.dtype = %s: must be ACL_INT8; the forward makes it", name(context, ARG_INDICES),
                   dtype_name(indices.dtype))
 
 
@@ -89,7 +89,7 @@ cdef int check_values(const Context* context, const IntArray* kernel, const IntA
                           element_text(rule, context, ARG_KERNEL_SIZE, kernel, i), <wide>(shapes.kernel[i] // 2))
     for i in range(2):
         if steps[i] != 1:
-            return refuse(ERR_INVALID, "%s = %lld: must be 1, max pooling has no dilation here",
+            return refuse(ERR_INVALID, "%s = %lld: must be 1; there is no dilation here",
                           element_text(seen, context, ARG_DILATION, dilation, i), <wide>steps[i])
     return SUCCESS
 

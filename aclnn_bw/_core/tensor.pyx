@@ -267,7 +267,7 @@ cdef bint tensor_meets(const Tensor* tensor, const char* data, const char* begin
 
 cdef int check_writable(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
     if tensor.data != NULL and not tensor.flags & WRITABLE:
-        return refuse(ERR_INVALID, "%s is read-only: must be writable, as a new array is", name(context, argument))
+        return refuse(ERR_INVALID, "%s is read-only: must be writable; pass a new array", name(context, argument))
     return SUCCESS
 
 

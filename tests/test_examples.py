@@ -1,0 +1,64 @@
+"""The recipes of examples/ run where their libraries are, and docs/recipes.md shows them as they are."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def run(name, *arguments, needs):
+    for module in needs:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"needs {module}")
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py", *arguments], capture_output=True, text=True, check=False, timeout=300,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.torch
+def test_torch_autograd():
+    assert run("torch_autograd", needs=["torch"]).count("the gradient is right") == 5
+
+
+def test_jax_custom_vjp():
+    assert run("jax_custom_vjp", needs=["jax"]).count("the gradient is JAX's") == 2
+
+
+def test_digits_cnn():
+    printed = run("digits_cnn", "--epochs", "5", needs=["sklearn"])
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", printed)]
+    assert len(losses) == 5
+    assert losses[-1] < losses[0] / 2
+    assert float(re.search(r"told right: ([\d.]+)%", printed)[1]) > 70     # chance: 10
+
+
+def test_digits_cnn_plots(tmp_path):
+    run("digits_cnn", "--epochs", "1", "--plot", str(tmp_path / "loss.png"), needs=["sklearn", "matplotlib"])
+    assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_larger_than_memory():
+    printed = run("larger_than_memory", "--images", "5", "--block", "2", needs=["dask", "distributed"])
+    assert "the bytes are those of one call" in printed
+
+
+def test_compare_npu_dump():
+    printed = run("compare_npu_dump", needs=[])
+    assert "1 differ, by 6 ulp at most" in printed
+    assert "first at [1, 3, 4, 5]" in printed
+
+
+def test_the_page_shows_the_files():
+    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"`examples/(\w+\.py)`.*?\n```python\n(.*?)```\n", page, re.S))
+    assert shown == {path.name: path.read_text(encoding="utf-8") for path in EXAMPLES.glob("*.py")}
