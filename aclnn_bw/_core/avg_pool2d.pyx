@@ -11,7 +11,9 @@ from aclnn_bw._core.checks cimport (
     same_dtype, same_format, same_rank, shape_is, slot_of,
 )
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
-from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, tuple_text
+from aclnn_bw._core.names cimport (
+    TEXT, choose, default_rules, element_text, format_name, host_rules, name, product_name, tuple_text,
+)
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
@@ -78,9 +80,9 @@ cdef int check_divisor(const Context* context, const int64_t* divisor_override) 
     if divisor_override != NULL and divisor == 0 and context.face == ONE_CALL:
         return refuse(ERR_INVALID, "%s = 0: must not be 0; None means none", name(context, ARG_DIVISOR_OVERRIDE))
     if context.product != HOST and not -DIVISOR_LIMIT <= divisor <= DIVISOR_LIMIT:
-        return refuse(ERR_INVALID, "%s = %lld: must be in [-%d, %d] on %s; soc('Host') has no limit",
-                      name(context, ARG_DIVISOR_OVERRIDE),
-                      <wide>divisor, DIVISOR_LIMIT, DIVISOR_LIMIT, product_name(context.product))
+        return refuse(ERR_INVALID, "%s = %lld: must be in [-%d, %d] on %s; %s has no limit",
+                      name(context, ARG_DIVISOR_OVERRIDE), <wide>divisor, DIVISOR_LIMIT, DIVISOR_LIMIT,
+                      product_name(context.product), host_rules(context))
     return SUCCESS
 
 
@@ -91,8 +93,8 @@ cdef int check_cube_math_type(const Context* context, int64_t mode, int dtype) n
     if (dtype == DT_FLOAT and context.product not in (ASCEND910B, HOST)
             and mode not in (ALLOW_FP32_DOWN_PRECISION, USE_FP16)):
         return refuse(ERR_INVALID, "%s = %lld: must be 1 (ALLOW_FP32_DOWN_PRECISION) or 2 (USE_FP16) for ACL_FLOAT "
-                      "on %s; pass %s=1, or use soc('Ascend910B')", name(context, ARG_CUBE_MATH_TYPE), <wide>mode,
-                      product_name(context.product), name(context, ARG_CUBE_MATH_TYPE))
+                      "on %s; pass %s=1, or use %s", name(context, ARG_CUBE_MATH_TYPE), <wide>mode,
+                      product_name(context.product), name(context, ARG_CUBE_MATH_TYPE), default_rules(context))
     return SUCCESS
 
 
@@ -107,8 +109,9 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const T
     if status != SUCCESS:
         return status
     if context.product != HOST and self.dims[rank - 3] > CHANNEL_LIMIT:
-        return refuse(ERR_INVALID, "self.shape = %s: must have at most %d channels on %s; soc('Host') has no limit",
-                      tuple_text(text, self.dims, rank), CHANNEL_LIMIT, product_name(context.product))
+        return refuse(ERR_INVALID, "self.shape = %s: must have at most %d channels on %s; %s has no limit",
+                      tuple_text(text, self.dims, rank), CHANNEL_LIMIT, product_name(context.product),
+                      host_rules(context))
     for i in range(2):
         # 2*pad <= kernel has been checked: pooled_size does not overflow.
         pooled[i] = pooled_size(self.dims[rank - 2 + i], a.kernel[i], a.stride[i], a.pad[i], ceil_mode)

@@ -4,7 +4,7 @@ operator's rules read as one `or` chain in the order in which they speak."""
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.names cimport (
-    TEXT, dtype_name, element_text, format_name, name, null, of_shape, operator_name, product_name, tuple_text,
+    TEXT, default_rules, dtype_name, element_text, format_name, name, null, of_shape, operator_name, product_name, tuple_text,
 )
 from aclnn_bw._core.products cimport check_dtype, has_operator
 from aclnn_bw._core.status cimport refuse, wide
@@ -30,8 +30,8 @@ cdef inline int not_null(const Context* context, int argument, const void* point
 
 cdef inline int operator_there(const Context* context, int op) noexcept nogil:
     if not has_operator(op, context.product):
-        return refuse(ERR_INVALID, "%s does not have %s; use soc('Ascend910B')", product_name(context.product),
-                      operator_name(op))
+        return refuse(ERR_INVALID, "%s does not have %s; use %s", product_name(context.product),
+                      operator_name(op), default_rules(context))
     return SUCCESS
 
 

@@ -69,6 +69,15 @@ cdef inline const char* format_name(int format) noexcept nogil:
     return names[format]
 
 
+cdef inline const char* host_rules(const Context* context) noexcept nogil:
+    """What the caller writes to have no product's limits."""
+    return choose(context.face == C_CALL, "ACLNN_BW_SOC=Host", "soc('Host')")
+
+
+cdef inline const char* default_rules(const Context* context) noexcept nogil:
+    return choose(context.face == C_CALL, "ACLNN_BW_SOC=Ascend910B", "soc('Ascend910B')")
+
+
 cdef inline const char* operator_name(int op) noexcept nogil:
     if op == MAX_POOL2D_WITH_MASK_BACKWARD:
         return "MaxPool2dWithMaskBackward"

@@ -1,8 +1,8 @@
 """The product tables, as one pure function: an operator that takes no dtype on a product does not exist there."""
-from aclnn_bw._core.names cimport TEXT, choose, dtype_name, name, product_name, snprintf
+from aclnn_bw._core.names cimport TEXT, choose, default_rules, dtype_name, host_rules, name, product_name, snprintf
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.types cimport (
-    ASCEND310P, ASCEND910, ASCEND910B, AVG_POOL2D_BACKWARD, DT_BF16, DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT,
+    ASCEND310P, ASCEND910, ASCEND910B, AVG_POOL2D_BACKWARD, C_CALL, DT_BF16, DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT,
     DT_FLOAT16, ERR_INVALID, HOST, MAX_POOL2D_WITH_MASK, REPLICATION_PAD2D_BACKWARD, SUCCESS,
     TWO_PHASE, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, Context,
 )
@@ -34,7 +34,8 @@ cdef bint has_operator(int op, int product) noexcept nogil:
 
 cdef int check_dtype(const Context* context, int op, int argument, int dtype, bint swapped) noexcept nogil:
     cdef char[TEXT] text
-    cdef const char* remedy = ""
+    cdef const char* use = ""
+    cdef const char* rules = ""
     cdef int used = 0
     cdef int allowed
     if swapped:
@@ -47,9 +48,8 @@ cdef int check_dtype(const Context* context, int op, int argument, int dtype, bi
         if takes_dtype(op, context.product, allowed) and used < TEXT:
             used += snprintf(text + used, <size_t>(TEXT - used), "%s%s", choose(used > 0, ", ", ""),
                              dtype_name(allowed))
-    if context.face == TWO_PHASE and takes_dtype(op, ASCEND910B, dtype):
-        remedy = "; use soc('Ascend910B')"
-    elif context.face == TWO_PHASE and takes_dtype(op, HOST, dtype):
-        remedy = "; use soc('Host')"
-    return refuse(ERR_INVALID, "%s.dtype = %s: must be one of %s on %s%s", name(context, argument), dtype_name(dtype),
-                  text, product_name(context.product), remedy)
+    if context.face in (TWO_PHASE, C_CALL) and takes_dtype(op, HOST, dtype):
+        use = "; use "
+        rules = default_rules(context) if takes_dtype(op, ASCEND910B, dtype) else host_rules(context)
+    return refuse(ERR_INVALID, "%s.dtype = %s: must be one of %s on %s%s%s", name(context, argument), dtype_name(dtype),
+                  text, product_name(context.product), use, rules)

@@ -11,7 +11,9 @@ from aclnn_bw._core.checks cimport (
     rank_3_or_4, same_dtype, same_format, same_rank, shape_is, slot_of,
 )
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
-from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, product_name, snprintf, tuple_text
+from aclnn_bw._core.names cimport (
+    TEXT, choose, element_text, format_name, host_rules, name, product_name, snprintf, tuple_text,
+)
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
@@ -69,15 +71,15 @@ cdef int check_values(const Context* context, const IntArray* padding, const int
         return SUCCESS
     for i in range(PADS):
         if pads[i] < 0:
-            return refuse(ERR_INVALID, "%s = %lld: must be >= 0 on %s; with soc('Host') a negative pad crops",
+            return refuse(ERR_INVALID, "%s = %lld: must be >= 0 on %s; with %s a negative pad crops",
                           element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
-                          product_name(context.product))
+                          product_name(context.product), host_rules(context))
     if dtype == DT_BF16 and context.product == ASCEND910B and (pads[<int>TOP] != 0 or pads[<int>BOTTOM] != 0):
         for i in range(PADS):
             if pads[i] > BFLOAT_PAD_LIMIT:
                 return refuse(ERR_INVALID, "%s = %lld: must be <= %d for ACL_BF16 on %s unless top and bottom are 0; "
-                              "soc('Host') has no limit", element_text(text, context, ARG_PADDING, padding, i),
-                              <wide>pads[i], BFLOAT_PAD_LIMIT, product_name(context.product))
+                              "%s has no limit", element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
+                              BFLOAT_PAD_LIMIT, product_name(context.product), host_rules(context))
     return SUCCESS
 
 
@@ -118,9 +120,10 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const T
         for i in range(PADS):
             size = self.dims[rank - 1 if i < TOP else rank - 2]
             if pads[i] >= size:
-                return refuse(ERR_INVALID, "%s = %lld: must be < %s = %lld of self on %s; soc('Host') has no limit",
+                return refuse(ERR_INVALID, "%s = %lld: must be < %s = %lld of self on %s; %s has no limit",
                               element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
-                              choose(i < TOP, "W", "H"), <wide>size, product_name(context.product))
+                              choose(i < TOP, "W", "H"), <wide>size, product_name(context.product),
+                              host_rules(context))
     for i in range(rank - 2):
         expected[i] = self.dims[i]
     return (padded_size(context, self, padding, pads, 0, &expected[rank - 2])

@@ -15,7 +15,7 @@ from aclnn_bw._core.checks cimport (
     addressable, dtype_taken, length_between, not_null, operator_there, same_dtype, same_format, shape_is, slot_of,
 )
 from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
-from aclnn_bw._core.names cimport TEXT, element_text, format_name, name, product_name, snprintf
+from aclnn_bw._core.names cimport TEXT, element_text, format_name, host_rules, name, product_name, snprintf
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
@@ -322,9 +322,9 @@ cdef int check_scales(const Context* context, double scales) noexcept nogil:
         return refuse(ERR_INVALID, "%s = %s: must be finite and >= 0; 0 means that the sizes say it",
                       name(context, ARG_SCALES), number_text(text, scales))
     if context.product != HOST and scales != 0 and not 1.0 / FACTOR_LIMIT <= scales <= FACTOR_LIMIT:
-        return refuse(ERR_INVALID, "%s = %s: must be 0 or in [1/%d, %d] on %s; soc('Host') has no limit",
+        return refuse(ERR_INVALID, "%s = %s: must be 0 or in [1/%d, %d] on %s; %s has no limit",
                       name(context, ARG_SCALES), number_text(text, scales), FACTOR_LIMIT, FACTOR_LIMIT,
-                      product_name(context.product))
+                      product_name(context.product), host_rules(context))
     return SUCCESS
 
 
@@ -346,13 +346,13 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const I
         return status
     # ceil(a / b) > limit says a > limit * b without an overflow.
     if ceil_div(targets, sources) > FACTOR_LIMIT:
-        return refuse(ERR_INVALID, "%s[2] = %lld: must be <= %d times %s[0] = %lld on %s; soc('Host') has no limit",
+        return refuse(ERR_INVALID, "%s[2] = %lld: must be <= %d times %s[0] = %lld on %s; %s has no limit",
                       name(context, ARG_INPUT_SIZE), <wide>targets, FACTOR_LIMIT, name(context, ARG_OUTPUT_SIZE),
-                      <wide>sources, product_name(context.product))
+                      <wide>sources, product_name(context.product), host_rules(context))
     if ceil_div(sources, targets) > FACTOR_LIMIT:
-        return refuse(ERR_INVALID, "%s[0] = %lld: must be <= %d times %s[2] = %lld on %s; soc('Host') has no limit",
+        return refuse(ERR_INVALID, "%s[0] = %lld: must be <= %d times %s[2] = %lld on %s; %s has no limit",
                       name(context, ARG_OUTPUT_SIZE), <wide>sources, FACTOR_LIMIT, name(context, ARG_INPUT_SIZE),
-                      <wide>targets, product_name(context.product))
+                      <wide>targets, product_name(context.product), host_rules(context))
     return SUCCESS
 
 
