@@ -4,7 +4,8 @@ operator's rules read as one `or` chain in the order in which they speak."""
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.names cimport (
-    TEXT, default_rules, dtype_name, element_text, format_name, name, null, of_shape, operator_name, product_name, tuple_text,
+    TEXT, default_rules, dtype_name, element_text, format_name, name, null, of_shape, operator_name, product_name,
+    tuple_text,
 )
 from aclnn_bw._core.products cimport check_dtype, has_operator
 from aclnn_bw._core.status cimport refuse, wide
