@@ -1902,6 +1902,11 @@ def array_of(value, str name):
     if status != SUCCESS:
         raise error_of(status)
     for i in range(tensor.rank):
+        # What says nothing may be anything: the strides of axes of one, and of an empty tensor, and its offset.
+        if tensor_size(&tensor) == 0:
+            tensor.offset = tensor.strides[i] = 0
+        elif tensor.dims[i] == 1:
+            tensor.strides[i] = 0
         dims[i] = tensor.dims[i]
         strides[i] = tensor.strides[i] * item_size(tensor.dtype)
     array = cnp.PyArray_New(cnp.ndarray, tensor.rank, dims, number_of(tensor.dtype), strides,

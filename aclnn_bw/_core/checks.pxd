@@ -121,8 +121,8 @@ cdef inline int none_zero_but_batch(const Context* context, int argument, const 
 cdef inline int apart(const Context* context, int argument, const Tensor* written, int reference,
                       const Tensor* read) noexcept nogil:
     """An output shares no element with an input whose values are read, nor with another output. An unbound tensor is
-    checked once it is bound."""
-    if written.data == NULL or read.data == NULL:
+    checked once it is bound; an empty one lies nowhere, whatever its offset says."""
+    if written.data == NULL or read.data == NULL or tensor_size(written) == 0 or tensor_size(read) == 0:
         return SUCCESS
     if tensors_overlap(written, written.data + written.offset * item_size(written.dtype),
                        read, read.data + read.offset * item_size(read.dtype)):

@@ -80,9 +80,9 @@ cdef Lattice make_lattice(const Tensor* tensor, const char* data) noexcept nogil
     lattice.rank = 0
     for i in range(tensor.rank):
         dim = tensor.dims[i]
-        stride = tensor.strides[i] * lattice.item
-        if dim == 1 or stride == 0:
+        if dim == 1 or tensor.strides[i] == 0:
             continue
+        stride = tensor.strides[i] * lattice.item
         if stride < 0:
             # Modular arithmetic: the true start lies inside the storage, so the wrap-around cancels out.
             lattice.start += <uintptr_t>((dim - 1) * stride)

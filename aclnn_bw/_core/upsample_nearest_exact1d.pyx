@@ -440,11 +440,6 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     plan.all_channels = out.dims[1]
     plain_strides(grad_output, plan.grad_output_strides)
     plain_strides(out, plan.out_strides)
-    plan.extent = 1
-    if out.dims[0] > 0 and out.dims[1] > 0:
-        # Both views lie inside their storage; those of an empty tensor may be anything.
-        for k in range(3):
-            plan.extent += (grad_output.dims[k] - 1) * most(plan.grad_output_strides[k], 0)
     find_ratio(&plan.map)
     choose_layout(&plan, out.dims[0], item, bytes <= CACHED)
     period = plan_blocks(&plan, item, context.threads)
@@ -459,6 +454,11 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     if status != SUCCESS:
         delete_executor(executor)
         return status
+    plan.extent = 1
+    if out.dims[0] > 0 and out.dims[1] > 0:
+        # Both views lie inside their storage, as was checked; those of an empty tensor may be anything.
+        for k in range(3):
+            plan.extent += (grad_output.dims[k] - 1) * most(plan.grad_output_strides[k], 0)
     (<UpsampleNearestExact1dPlan*>executor.plan)[0] = plan
     tables = <char*>executor.plan + sizeof(UpsampleNearestExact1dPlan)
     if period > 0:

@@ -69,6 +69,10 @@ ACLNN_BW_INLINE void aclnn_bw_put_bf16(uint16_t *to, aclnn_bw_floats sum)
 }
 #endif
 
+/* Bits that are added up lose the sign, which only unsigned numbers may. */
+typedef uint32_t aclnn_bw_float_uints __attribute__((vector_size(ACLNN_BW_VECTOR_BYTES)));
+typedef uint64_t aclnn_bw_double_uints __attribute__((vector_size(ACLNN_BW_VECTOR_BYTES)));
+
 #define ACLNN_BW_LINE(suffix, element, real)                                                                            \
     /* Elements [i, i + WIDTH) of n; bit l of `inside[kw]` says that the window of element i + l at kernel column kw    \
      * lies in its row. `rows`: 3, of which those without terms are empty, or the number of terms. */                   \
@@ -118,7 +122,8 @@ ACLNN_BW_INLINE void aclnn_bw_put_bf16(uint16_t *to, aclnn_bw_floats sum)
                 }                                                                                                       \
             _Pragma("GCC unroll 9")                                                                                     \
             for (int word = 0; word < 3 * rows; word++)                                                                 \
-                words[word] += words[word];                                                                             \
+                words[word] = (aclnn_bw_##real##_bits)(                                                                 \
+                    (aclnn_bw_##real##_uints)words[word] + (aclnn_bw_##real##_uints)words[word]);                       \
             /* Only now does a sum of nothing but -0.0 become +0.0: two additions less. */                              \
             sums[0] = sums[2] + sums[1] + sums[0] + (aclnn_bw_##real##s){0};                                            \
             if (n >= WIDTH)                                                                                             \

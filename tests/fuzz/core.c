@@ -190,9 +190,9 @@ static void live(Input *in, Executor *executor, const Context *context, Tensor *
             if (!executor->repeatable)
                 break; /* refused by every face */
             other.data = tensors[from].data;
-            other.storage = tensors[from].storage * item_size(tensors[from].dtype) / item_size(other.dtype);
-            if (!other.data)
-                other.storage = 0;
+            other.storage = 0;
+            if (other.data)
+                other.storage = tensors[from].storage * item_size(tensors[from].dtype) / item_size(other.dtype);
             other.flags = flags;
             said(aclnn_bw_rebind(executor, context, index, &other));
             break;
