@@ -9,7 +9,6 @@ import signal
 import sys
 import textwrap
 import threading
-import time
 import weakref
 
 import numpy as np

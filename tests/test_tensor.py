@@ -1547,3 +1547,37 @@ def test_torch_tensors_of_every_operator(torch, operator):
                 tensors[name] = torch.from_numpy(array)
         call.run(**tensors)
         call.check()
+
+
+# ---- numbers that say nothing ---------------------------------------------------------------------------------------
+
+
+def upsampled(strides, offset=0, shape=(2, 2, 50)):
+    """An upsampling's phase 1 whose gradOutput has these strides."""
+    grad_output = a.aclCreateTensor(shape, a.ACL_FLOAT, strides, offset, a.ACL_FORMAT_NCL, (200,), bytearray(800))
+    out = np.zeros((*shape[:2], 2), np.float32)
+    with a.soc("Host"):
+        return a.aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(grad_output, [shape[2]], out.shape, 0.0, out)
+
+
+@pytest.mark.parametrize("stride", [2**63 - 1, -(2**63), 2**62])
+def test_no_arithmetic_with_a_stride_that_leaves_the_storage(stride):
+    """The sanitizer's build notices if a plan is made of it before the bounds are checked."""
+    with pytest.raises(a.AclnnError, match=r"gradOutput"):
+        upsampled((100, stride, 1))
+
+
+@pytest.mark.parametrize("stride", [2**63 - 1, -(2**63), 2**62])
+def test_no_arithmetic_with_the_stride_of_an_axis_of_one(stride):
+    """It may be anything, and the sanitizer's build notices if it is multiplied by the item size."""
+    upsampled((stride, 50, 1), shape=(1, 2, 50))
+    upsampled((100, stride, 1), shape=(2, 1, 50))
+
+
+@pytest.mark.parametrize("offset", [2**62, -(2**63)])
+def test_no_arithmetic_with_the_offset_of_an_empty_tensor(offset):
+    x = a.aclCreateTensor((0, 1, 4, 4), a.ACL_FLOAT, None, offset, a.ACL_FORMAT_NCHW, (0,), bytearray(8))
+    y = a.aclCreateTensor((0, 1, 8, 8), a.ACL_FLOAT, None, offset, a.ACL_FORMAT_NCHW, (0,), bytearray(8))
+    with a.soc("Host"):
+        size, executor = a.aclnnAvgPool2dBackwardGetWorkspaceSize(x, y, [2], None, [0], False, True, 0, 0, y)
+        a.aclnnAvgPool2dBackward(None, size, executor)
