@@ -434,7 +434,6 @@ cdef int avg_pool2d_backward(
             or same_rank(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
             or check_formats(context, grad_output, ARG_GRAD_OUTPUT)
             or check_formats(context, self, ARG_SELF)
-            or check_formats(context, grad_input, ARG_GRAD_INPUT)
             or same_format(context, ARG_SELF, self, ARG_GRAD_INPUT, grad_input)
             or length_between(context, ARG_KERNEL_SIZE, kernel_size, 1, 2)
             or check_stride_length(context, stride)

@@ -301,8 +301,6 @@ cdef int replication_pad2d_backward(
             or same_rank(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
             or same_rank(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
             or check_format(context, ARG_GRAD_OUTPUT, grad_output)
-            or check_format(context, ARG_SELF, self)
-            or check_format(context, ARG_GRAD_INPUT, grad_input)
             or same_format(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
             or same_format(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
             or read_padding(context, padding, pads)

@@ -329,9 +329,9 @@ def spoil_tensor(random: Random, drawn: Drawn, name: str) -> Argument:
             else random.choice(("float16", "float32", "float64", "bfloat16"))
         )
     if woe == "rank":
-        shape = random.choice(
-            (shape[1:], (1, *shape), shape[:1], (), (1,) * 5 + shape, shape * 2 if len(shape) < 3 else shape[2:])
-        )
+        twice = shape * 2 if len(shape) < 3 else shape[2:]
+        others = (1, *shape), (*shape, 1), (1,) * 5 + shape, twice, ()
+        shape = random.choice((shape[1:], shape[:-1], shape[:-1], shape[:1], *others))
     if woe == "dims" and shape:
         axis = random.randrange(len(shape))
         shape = (*shape[:axis], max(shape[axis] + random.choice((-1, 1, 1, 15)), 0), *shape[axis + 1 :])
@@ -352,7 +352,9 @@ def spoil_tensor(random: Random, drawn: Drawn, name: str) -> Argument:
             except ValueError:
                 pass
     format = random.choice(FORMATS) if woe == "format" else None
-    wrap = "tensor" if woe in ("format", "leaves", "offset", "unbound", "destroyed") else None
+    if woe == "rank" and random.random() < 0.5:
+        format = view.format
+    wrap = "tensor" if format is not None or woe in ("leaves", "offset", "unbound", "destroyed") else None
     how = "overlapping" if woe == "overlapping" else None
     hide = woe if woe in ("swapped", "broken", "read-only", "leaves", "offset", "unbound", "destroyed") else ""
     if not shape and hide in ("leaves", "broken"):
@@ -629,18 +631,35 @@ def _max_forward(d: Drawing) -> None:
         shape = _container(leading, kernel, pooled)
         d.add("indices", "", tensor(random, shape, "int8", written=True, how="row-major"))
         d.drawn.outputs = ("out", "indices")
+        if random.random() < 0.02:
+            _more_positions_than_int32(d)
     else:
         d.drawn.layout = random.choice(("bitmask", "argmax"))
         d.add("", "mask_layout", Argument(d.drawn.layout, d.drawn.layout))
         if random.random() < 0.03:
             one = tensor(random, (1,), d.dtype, how="row-major", wrap="array")
-            value = np.broadcast_to(one.value, (1, 1, 2, 2**31))
+            value = np.broadcast_to(one.value, (1, 1, 2, random.choice((2**31, 2**47))))
             view = one.meaning._replace(shape=value.shape, strides=(0, 0, 0, 0), format=NCHW)
             for name, argument in (
                 ("self", Argument(value, view)), ("kernel_size", d.ints((2, 1))),
                 ("stride", d.ints((1, 2**40))), ("padding", d.ints((0, 0))),
             ):  # fmt: skip
                 d.drawn.arguments[name] = argument
+
+
+def _more_positions_than_int32(d: Drawing) -> None:
+    """A kernel whose positions no int32 counts, over memory that need not be there in phase 1."""
+    kernel = (2**16, 2**15 - d.random.choice((0, 0, 1)))
+    for name, shape, dtype in (
+        ("self", (1, kernel[0], kernel[1] + 1), d.dtype), ("out", (1, 1, 2), d.dtype),
+        ("indices", (1, kernel[0] * kernel[1], 64), "int8"),
+    ):  # fmt: skip
+        view = View(dtype, shape, _row_major(shape), 0, math.prod(shape), ND, None)
+        value = aclnn_bw.aclCreateTensor(shape, NUMBERS[dtype], format=ND)
+        d.drawn.arguments[name] = Argument(value, view)
+    for name, values in (("kernelSize", kernel), ("stride", (1, 1)), ("padding", (0, 0))):
+        d.drawn.arguments[name] = Argument(values, Ints(values))
+    d.drawn.outputs = ()
 
 
 def _upsample(d: Drawing) -> None:
@@ -716,10 +735,10 @@ _TENSORS = ("gradOutput", "grad_output", "self", "indices", "mask", "gradInput",
 _BOOLS = ("ceilMode", "ceil_mode", "countIncludePad", "count_include_pad")
 
 
-def draw(random: Random) -> Drawn:
+def draw(random: Random, operators: tuple[str, ...] = rules.OPERATORS) -> Drawn:
     """Draw a call: one in three is right, the others have up to three arguments replaced."""
     ARENA.clear()
-    operator = random.choice(rules.OPERATORS)
+    operator = random.choice(operators)
     drawing = Drawing(random, operator, random.choice(("two-phase", "two-phase", "one-call")))
     _DRAW[operator](drawing)
     drawn = drawing.drawn

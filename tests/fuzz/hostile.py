@@ -68,8 +68,8 @@ class Fuzzer:
         x = np.zeros((1, 1, 1), np.float32)
         self.spare = x, np.zeros((1, 1, 1), np.float32)
 
-    def one(self, seed: int, number: int) -> None:
-        """Make call `number` of a seed."""
+    def one(self, seed: int, number: int, operators: tuple[str, ...] = rules.OPERATORS) -> None:
+        """Make call `number` of a seed, of one of these operators."""
         random = calls.Dice(seed << 40 | number)
         try:
             around = random.random()
@@ -77,7 +77,7 @@ class Fuzzer:
                 self._around(random, around)
             else:
                 try:
-                    drawn = calls.draw(random)
+                    drawn = calls.draw(random, operators)
                 except (ValueError, MemoryError):  # a strange view could not be laid out: no call, no finding
                     self.counts["not drawn"] += 1
                     return

@@ -463,6 +463,8 @@ def _max_forward(j: Judge, c: Call, a: dict[str, Any]) -> None:
     _mask(j, c, a, "indices", shape, container)
     j.stage()
     _not_too_large(j, a, "self", "indices")
+    j.refuse(container[-2] > 2**31 - 1, "more positions than an int32 counts", kernel)
+    j.stage()
     _memory(j, a, ("self",), (), ("out", "indices"))
 
 
