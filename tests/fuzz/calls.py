@@ -292,7 +292,7 @@ def tensor(
 
 # Of each kind of refusal some.
 NO_TENSORS: tuple[tuple[tuple[Any, Any], ...], ...] = (
-    tuple((value, Bad(TypeError, "no tensor")) for value in (0, 1.5, "tensor", [1.0], (1.0, 2.0), np.float32(1), int)),
+    tuple((value, Bad(TypeError, "no tensor")) for value in (0, "tensor", [1.0], (1.0, 2.0), np.float32(1), Exporter)),
     ((Liar((1, 0), RuntimeError("lost")), Bad(RuntimeError, "raises")),),
     ((Liar((1, 0), 42), Bad(TypeError, "no capsule")), (Liar((1, 0), None), Bad(TypeError, "no capsule"))),
     ((Liar((2, 0), 42), Bad(INVALID, "another device")),),

@@ -43,7 +43,7 @@ class Forged:
 
     def __init__(self, name: bytes = b"dltensor_versioned", major: int = 1, **fields: Any) -> None:
         self._array = np.zeros(6, np.float32)
-        self._shape = (ctypes.c_int64 * 3)(*fields.pop("shape", (1, 2, 3)))
+        self._shape = (ctypes.c_int64 * 3)(*fields.pop("shape", (1, 2, 3)))  # (1, 2, 2) leaves gaps
         self._strides = (ctypes.c_int64 * 3)(6, 3, 1)
         self._name = name
         self._managed = _Versioned(major=major)

@@ -10,8 +10,8 @@ import numpy as np
 import reference
 
 import aclnn_bw
-from fuzz import calls, rules
-from fuzz.rules import INVALID, SIZES, Bad, Ints, Refusal
+from fuzz import calls, capsules, rules
+from fuzz.rules import INVALID, NULLPTR, SIZES, Bad, Ints, Refusal
 
 INNER, INNER_NULLPTR = 561000, 561103
 _NAME_OF = {number: name for name, number in calls.NUMBERS.items()}
@@ -23,7 +23,7 @@ def create(random: Random) -> tuple[Any, list[Refusal]]:
     strides: Any = tuple(random.randint(-4, 4) for _ in dims) if random.random() < 0.5 else None
     storage: Any = (random.randint(0, 200),) if random.random() < 0.5 else None
     number, format, offset = (
-        random.choice((*calls.NUMBERS.values(),)),
+        random.choice((*calls.NUMBERS.values(), -1)),
         random.choice(calls.FORMATS),
         random.randint(-3, 3),
     )
@@ -35,7 +35,9 @@ def create(random: Random) -> tuple[Any, list[Refusal]]:
     for name in ("viewDims", "strides", "storageDims"):
         meanings[name] = None if arguments[name] is None else Ints(arguments[name])
         if random.random() < 0.25:
-            spoiled = calls.spoil_ints(random, arguments[name] or (1,), False, null=name != "viewDims")
+            spoiled = calls.spoil_ints(random, arguments[name] or (1,), False)
+            if name == "viewDims" and random.random() < 0.2:
+                spoiled = calls.Argument((-1, -1), Ints((-1, -1)))
             arguments[name], meanings[name] = spoiled.value, spoiled.meaning
     for name in ("dataType", "offset", "format"):
         if random.random() < 0.1:
@@ -45,17 +47,24 @@ def create(random: Random) -> tuple[Any, list[Refusal]]:
     data: Any = random.choice(
         (None, bytearray(size), bytes(size), np.zeros(size, np.uint8), np.zeros(2 * size, np.uint8)[::2])
     )
-    if random.random() < 0.1:
-        data = random.choice((0, "data", [1], object(), np.array([None])))
+    kind = random.random()
+    if kind < 0.1:
+        data = random.choice((0, "data", [1], object(), np.array([None]), memoryview(np.array([None, None]))))
+    elif kind < 0.2:
+        data = random.choice((capsules.Forged(), *_GAPPED, *capsules.INVALID, *capsules.NO_CAPSULE))
     arguments["tensorData"] = data
     return lambda: aclnn_bw.aclCreateTensor(**arguments), _judge_create(meanings, data)
 
 
 def _judge_create(a: dict[str, Any], data: Any) -> list[Refusal]:
     for name in ("viewDims", "dataType", "strides", "offset", "format", "storageDims"):
+        if name == "dataType" and a["viewDims"] is None:
+            return [Refusal("null", NULLPTR, "viewDims")]
         if isinstance(a[name], Bad):
             return [Refusal(a[name].rule, a[name].error, name)]
     found = []
+    if a["viewDims"] is None:
+        return [Refusal("null", NULLPTR, "viewDims")]
     if a["dataType"] not in _NAME_OF:
         found.append(Refusal("unknown dtype", INVALID, "dataType"))
     if a["format"] not in calls.FORMATS:
@@ -76,13 +85,79 @@ def _judge_create(a: dict[str, Any], data: Any) -> list[Refusal]:
         found.append(Refusal("storageDims", INVALID, "storageDims"))
     if found or data is None:
         return found
-    if not isinstance(data, bytes | bytearray | np.ndarray) or (isinstance(data, np.ndarray) and data.dtype.hasobject):
+    if isinstance(data, capsules.Forged):
+        if data in capsules.INVALID:
+            return [Refusal("a forged capsule", INVALID, "tensorData")]
+        if data in _GAPPED:
+            return [Refusal("gaps", INVALID, "tensorData")]
+        if data in capsules.NO_CAPSULE:
+            return [Refusal("no buffer", TypeError, "tensorData")]
+        return [Refusal("too small", INVALID, "tensorData")] if elements * size > 24 else []
+    if isinstance(data, memoryview) or not isinstance(data, bytes | bytearray | np.ndarray) or data_of_objects(data):
         return [Refusal("no buffer", TypeError, "tensorData")]
     if isinstance(data, np.ndarray) and not data.flags.c_contiguous:
         return [Refusal("gaps", INVALID, "tensorData")]
     if memoryview(data).nbytes < elements * size:
         return [Refusal("too small", INVALID, "tensorData")]
     return []
+
+
+def data_of_objects(data: Any) -> bool:
+    return isinstance(data, np.ndarray) and data.dtype.hasobject
+
+
+# Good capsules, but for memory in one piece.
+_GAPPED = (capsules.Forged(shape=(1, 2, 2)), capsules.ENDLESS)
+
+
+def lists(random: Random) -> tuple[Any, list[Refusal], Any]:
+    """aclCreateIntArray and the functions that end a handle."""
+    values, refuse = [random.randint(-3, 3) for _ in range(random.randint(0, 4))], Refusal
+    kind = random.randrange(7)
+    if kind == 0:
+        size = random.choice((None, 0, len(values), len(values) + 1, -1, 2**62))
+        wrong = size is not None and not 0 <= size <= len(values)
+        return (
+            lambda: aclnn_bw.aclCreateIntArray(values, size), [refuse("length", INVALID, "size")] * wrong,
+            lambda array: repr(array) == f"<aclIntArray {values[:size]}>",
+        )  # fmt: skip
+    if kind == 1:
+        old = aclnn_bw.aclCreateIntArray(values)
+        aclnn_bw.aclDestroyIntArray(old)
+        return lambda: aclnn_bw.aclCreateIntArray(old), [refuse("destroyed", INVALID, "value")], None
+    if kind == 2:
+        return lambda: aclnn_bw.aclCreateIntArray(None), [refuse("null", NULLPTR, "value")], None
+    if kind == 3:
+        spoiled = calls.spoil_ints(random, values or (1,), False, null=False)
+        wrong = isinstance(spoiled.meaning, Bad)
+        bad = [refuse(spoiled.meaning.rule, spoiled.meaning.error, "value")] if wrong else []
+        return lambda: aclnn_bw.aclCreateIntArray(spoiled.value), bad, None
+    nothing: Any = random.choice((0, "x", [1], values, aclnn_bw.aclTensor, object()))
+    if kind == 4:
+        return lambda: aclnn_bw.aclDestroyIntArray(nothing), [refuse("no handle", TypeError, "array")], None
+    if kind == 5:
+        return lambda: aclnn_bw.aclDestroyTensor(nothing), [refuse("no handle", TypeError, "tensor")], None
+    return lambda: aclnn_bw.aclDestroyAclOpExecutor(nothing), [refuse("no handle", INNER, "executor")], None
+
+
+def converters(random: Random) -> tuple[Any, list[Refusal], Any]:
+    """mask_to_indices of something that is no mask, for once."""
+    unbound = aclnn_bw.aclCreateTensor((1, 4, 64), 2, format=2)
+    dead = aclnn_bw.aclCreateTensor((1, 4, 64), 2, format=2)
+    aclnn_bw.aclDestroyTensor(dead)
+    mask: Any
+    mask, objection = random.choice(
+        (
+            (np.zeros((1, 4, 64), np.int8), None), (unbound, Refusal("unbound", NULLPTR, "mask")),
+            (dead, Refusal("destroyed", INVALID, "mask")), (capsules.ENDLESS, Refusal("rank", INVALID, "mask")),
+            (random.choice(capsules.INVALID), Refusal("a forged capsule", INVALID, "mask")),
+            (None, Refusal("null", NULLPTR, "mask")), (3, Refusal("no tensor", TypeError, "mask")),
+        )
+    )  # fmt: skip
+    return (
+        lambda: aclnn_bw.mask_to_indices(mask, (1, 4, 4), 2), [] if objection is None else [objection],
+        lambda indices: indices.shape == (1, 2, 2) and bool((indices == -1).all()),
+    )  # fmt: skip
 
 
 def address(random: Random) -> tuple[Any, list[Refusal], Any]:
@@ -148,6 +223,7 @@ def _data(random: Random, new: Any, old: Any, position: int | None) -> tuple[Any
     """Memory to point at, and what is wrong with it."""
     woe = random.choice(
         ("array", "array", "buffer", "null", "type", "small", "dtype", "shape", "misaligned", "same")
+        + ("swapped",)
         + ("read-only",) * (5 if position == 2 else 1)
     )
     argument = ("gradOutput", "self", "gradInput")[position or 0]
@@ -163,6 +239,9 @@ def _data(random: Random, new: Any, old: Any, position: int | None) -> tuple[Any
         return new.tobytes(), Refusal("read-only", INVALID, argument) if position == 2 else None
     if woe == "dtype":
         return new.astype(np.float64), Refusal("dtype", INVALID, "data")
+    if woe == "swapped":
+        swapped = new.astype(new.dtype.newbyteorder())
+        return swapped, Refusal("foreign byte order", INVALID, "data")
     if woe == "shape":
         return new[:, 1:], Refusal("too small", INVALID, "data")
     if woe == "misaligned":

@@ -42,6 +42,8 @@ KNOWN: dict[str, str] = {
     "operator_there(context, AVG_POOL2D_BACKWARD)": "every product has the operator",
     "operator_there(context, MAX_POOL2D_WITH_MASK)": "every product has the operator",
     "operator_there(context, REPLICATION_PAD2D_BACKWARD)": "every product has the operator",
+    "_native.pyx: if handle.executor.spent:": "a spent executor is not repeatable, which is refused next",
+    "_native.pyx: if size < 0:": "the core finds it too small; this says so where no workspace is needed",
     "if not (reaches_image(": "a second line of defence: the rules before it leave no window in the padding alone",
 }
 
