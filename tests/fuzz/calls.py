@@ -580,6 +580,8 @@ def _max(d: Drawing) -> None:
     if not d.two:
         d.add("", "mask_layout", Argument(d.drawn.layout, d.drawn.layout))
     d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
+    if d.two and random.random() < 0.01:
+        _more_positions_than_int32(d, 1.0)
     if not d.two and random.random() < 0.03:
         _one_window_of_a_huge_plane(d)
 
@@ -647,17 +649,23 @@ def _max_forward(d: Drawing) -> None:
                 d.drawn.arguments[name] = argument
 
 
-def _more_positions_than_int32(d: Drawing) -> None:
-    """A kernel whose positions no int32 counts, over memory that need not be there in phase 1."""
-    kernel = (2**16, 2**15 - d.random.choice((0, 0, 1)))
+def _more_positions_than_int32(d: Drawing, huge: float = 0.4) -> None:
+    """A kernel whose positions no int32 counts, or a plane that no machine addresses, over memory that need not be
+    there in phase 1."""
+    kernel, stride = (2**16, 2**15 - d.random.choice((0, 0, 1))), (1, 1)
+    size, windows = (kernel[0], kernel[1] + 1), 2
+    if d.random.random() < huge:
+        kernel, stride, size, windows = (2, 1), (1, 2**40), (2, 2**47), 2**7
     for name, shape, dtype in (
-        ("self", (1, kernel[0], kernel[1] + 1), d.dtype), ("out", (1, 1, 2), d.dtype),
-        ("indices", (1, kernel[0] * kernel[1], 64), "int8"),
+        ("self", (1, *size), d.dtype), ("gradInput", (1, *size), d.dtype), ("out", (1, 1, windows), d.dtype),
+        ("gradOutput", (1, 1, windows), d.dtype), ("indices", _container((1,), kernel, (1, windows)), "int8"),
     ):  # fmt: skip
+        if name not in d.drawn.arguments:
+            continue
         view = View(dtype, shape, _row_major(shape), 0, math.prod(shape), ND, None)
         value = aclnn_bw.aclCreateTensor(shape, NUMBERS[dtype], format=ND)
         d.drawn.arguments[name] = Argument(value, view)
-    for name, values in (("kernelSize", kernel), ("stride", (1, 1)), ("padding", (0, 0))):
+    for name, values in (("kernelSize", kernel), ("stride", stride), ("padding", (0, 0))):
         d.drawn.arguments[name] = Argument(values, Ints(values))
     d.drawn.outputs = ()
 
