@@ -4,6 +4,7 @@ A copy of the sources is built once, in which each refusal of the core and of th
 operator's chain, and the kernels' checks of indices can be switched off by the environment variable ACLNN_BW_MUTANT.
 Then the fuzzer runs against each such mutant, in a child forked for it, until it finds something: a call that is
 accepted and must not be, a wrong result, a crash. A mutant that survives is printed with its line.
+Most are noticed within some hundred calls; all of them take about ten minutes on two cores, the build included.
 """
 
 from __future__ import annotations
