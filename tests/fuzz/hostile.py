@@ -90,13 +90,13 @@ class Fuzzer:
     def _around(self, random: Random, which: float) -> None:
         """Call one of the functions that stand around the operators."""
         after: Any = None
-        if which < 0.03:
+        if which < 0.028:
             name, (call, objections) = "aclCreateTensor", handles.create(random)
-        elif which < 0.035:
+        elif which < 0.039:
             name, (call, objections, after) = "aclCreateIntArray", handles.lists(random)
-        elif which < 0.04:
+        elif which < 0.044:
             name, (call, objections, after) = "mask_to_indices", handles.converters(random)
-        elif which < 0.07:
+        elif which < 0.073:
             name, (call, objections, after) = "aclSetTensorAddr", handles.address(random)
         else:
             name, (call, objections, after) = "mask_shape", handles.masks(random)
