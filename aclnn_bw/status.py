@@ -6,7 +6,8 @@ import re
 from enum import IntEnum
 
 # A message begins with what it is about: padding[1] = 3: ..., len(stride) = 3: ..., self.shape = ..., out is ...
-_SUBJECT = re.compile(r"(?:len\()?([A-Za-z_]\w*)(?:\)|\.\w+|\[[^]]*\])*(?: = |: | is | has | overlaps )")
+# Not compiled before it is needed: import is to be quick.
+_SUBJECT = r"(?:len\()?([A-Za-z_]\w*)(?:\)|\.\w+|\[[^]]*\])*(?: = |: | is | has | overlaps )"
 
 
 class AclnnStatus(IntEnum):
@@ -74,7 +75,7 @@ class AclnnError(ValueError):
         ...     print(error.argument)
         grad_output
         """
-        subject = _SUBJECT.match(str(self))
+        subject = re.match(_SUBJECT, str(self))
         return subject[1] if subject else None
 
     def _repr_html_(self) -> str:

@@ -117,6 +117,11 @@ def test_star_import():
 
 def test_dir_lists_what_there_is():
     assert set(a.__all__) <= set(dir(a))
+    # Tab completion offers what is public, and no module.
+    assert {name for name in dir(a) if not name.startswith("__")} == set(a.__all__) - {"__version__"}
+    assert all(hasattr(a, name) for name in dir(a))
+    for handle in (a.aclOpExecutor, a.aclrtStream, a.aclTensor, a.aclIntArray):
+        assert {name for name in vars(handle) if not name.startswith("_")} <= {"explain"}
 
 
 @pytest.mark.parametrize("name", NAMES)
