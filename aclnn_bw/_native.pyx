@@ -1048,7 +1048,7 @@ cdef object explanation_of(aclOpExecutor handle):
         geometry["stride"] = pair(columns.full_stride)
     elif executor.units > 0 and op == REPLICATION_PAD2D_BACKWARD:
         algorithm = REPLICATION_PAD2D_LAYOUTS[pads.layout]
-        geometry["padding"] = tuple([pads.full_padding[i] for i in range(4)])
+        geometry["padding"] = tuple([(<const int64_t*>(pads + 1))[i] for i in range(4)])
     elif executor.units > 0:
         algorithm = f"{UPSAMPLE_LAYOUTS[rows.layout]}, {UPSAMPLE_TABLES[rows.tables]}"
         geometry["ratio"] = <double>rows.map.ratio

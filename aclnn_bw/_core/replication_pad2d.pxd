@@ -25,6 +25,7 @@ cdef enum Layout:
     PACKED      # the channels of gradOutput lie side by side, those of gradInput do not
     PIXELS      # the channels of both do: what is copied and summed is all channels of a pixel
 
+# Behind the plan lie the four pads as the caller gave them, as int64: kernels copy the plan and have no use for them.
 cdef struct ReplicationPad2dPlan:
     Axis h
     Axis w
@@ -43,7 +44,6 @@ cdef struct ReplicationPad2dPlan:
     int64_t groups
     int64_t packed                      # bytes of scratch; a unit that needs more is gathered
     bint streamed                       # gradInput is written past the caches
-    int64_t[4] full_padding             # as the caller gave it
 
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
     const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* padding,

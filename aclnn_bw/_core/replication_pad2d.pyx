@@ -233,7 +233,8 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t planes, bytes
     cdef int rank = self.rank
     cdef int i, status
-    executor = new_executor(context, REPLICATION_PAD2D_BACKWARD, sizeof(ReplicationPad2dPlan))
+    executor = new_executor(context, REPLICATION_PAD2D_BACKWARD,
+                            <int64_t>(sizeof(ReplicationPad2dPlan) + PADS * sizeof(int64_t)))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
     add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
@@ -259,7 +260,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
         plan.grad_input_strides[0] = plan.channels * plan.grad_input_strides[1]
     plan.parts = 2 if grad_output.dtype == DT_COMPLEX64 or grad_output.dtype == DT_COMPLEX128 else 1
     for i in range(PADS):
-        plan.full_padding[i] = pads[i]
+        (<int64_t*>(plan + 1))[i] = pads[i]
     plan.h = make_axis(self.dims[rank - 2], grad_output.dims[rank - 2], pads[<int>TOP])
     plan.w = make_axis(self.dims[rank - 1], grad_output.dims[rank - 1], pads[<int>LEFT])
     bytes = traffic(grad_output, item) + traffic(grad_input, item)
