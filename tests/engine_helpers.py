@@ -554,6 +554,54 @@ OPERATORS = {
 each_operator = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 
 
+# What reaches every branch that a program outside of Python may take; those of the pad need Host.
+POOLS = [
+    {},
+    {"shape": (2, 9, 13), "stride": (1, 1)},
+    {"shape": (2, 18, 9, 13), "kernel": (2, 2), "padding": (0, 0)},
+    {"shape": (1, 3, 57, 58), "padding": (1, 1), "ceil": True},
+    {"shape": (1, 3, 57, 58), "kernel": (5, 4), "stride": (3, 2), "padding": (2, 1), "ceil": True},
+    {"shape": (3, 2, 7, 7), "kernel": (7, 7), "stride": (7, 7), "padding": (0, 0)},
+    {"shape": (2, 3, 6, 7), "kernel": (1, 1), "stride": (1, 1), "padding": (0, 0)},
+    {"shape": (1, 2, 200, 90), "kernel": (5, 5), "stride": (1, 1), "padding": (2, 2)},
+    {"shape": (0, 2, 9, 9)},
+]
+GEOMETRIES = {
+    "MaxPool2dWithMaskBackward": POOLS + [{**pool, "layout": "argmax"} for pool in POOLS],
+    "MaxPool2dWithMask": POOLS + [{**pool, "layout": "argmax"} for pool in POOLS],
+    "UpsampleNearestExact1dBackward": [
+        {},
+        {"shape": (2, 3, 1, 26), "factor": 11 / 26},
+        {"shape": (3, 5, 100, 40), "factor": 1.5},
+        {"shape": (1, 2, 3, 43), "factor": 7.3, "scales": 7.1},
+        {"shape": (4, 16, 64, 32), "factor": 0.25, "scales": 0.3},
+    ],
+    "AvgPool2dBackward": [
+        *POOLS,
+        {"shape": (3, 2, 9, 13), "kernel": (3, 3), "stride": (1, 1), "padding": (1, 1), "include": False},
+        {"shape": (3, 2, 200, 90), "kernel": (5, 5), "stride": (1, 1), "padding": (2, 2), "divisor": -3},
+        {"shape": (3, 2, 12, 12), "kernel": (2, 3), "stride": (5, 4), "padding": (1, 0), "ceil": True, "divisor": 7},
+    ],
+    "Im2colBackward": [
+        {},
+        {"shape": (3, 9, 13), "kernel": (3, 3), "padding": (1, 1)},
+        {"shape": (2, 3, 57, 58), "kernel": (3, 2), "dilation": (2, 3), "padding": (2, 1), "stride": (1, 2)},
+        {"shape": (2, 3, 28, 28), "stride": (2, 2)},
+        {"shape": (1, 2, 20, 20), "kernel": (2, 2), "stride": (5, 4)},
+        {"shape": (1, 2, 200, 90), "kernel": (3, 3), "padding": (1, 1)},
+        {"shape": (0, 2, 9, 9)},
+    ],
+    "ReplicationPad2dBackward": [
+        {},
+        {"shape": (3, 9, 13), "padding": (4, 0, 0, 5)},
+        {"shape": (2, 3, 5, 6), "padding": (9, 8, 7, 6)},
+        {"shape": (2, 3, 15, 16), "padding": (-2, 3, 1, -4)},
+        {"shape": (1, 2, 200, 300), "padding": (10, 20, 30, 40)},
+        {"shape": (0, 2, 9, 9)},
+    ],
+}
+
+
 def bad_index(value, place, name="indices"):
     """A pattern of the message that refuses an index in a mask of the layout "argmax"."""
     n, c, oh, ow = place

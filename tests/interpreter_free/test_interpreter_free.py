@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_helpers import NUMPY_DTYPE, OPERATORS, PRODUCTS, TAKEN, argmax_indices, bad_index, each_operator
+from engine_helpers import GEOMETRIES, NUMPY_DTYPE, OPERATORS, PRODUCTS, TAKEN, argmax_indices, bad_index, each_operator
 
 import aclnn_bw
 
@@ -135,53 +135,6 @@ def ask(program: str, product: str, threads: int, workspace_size: int, call):
 
 def all_bytes(outputs):
     return b"".join(output.tobytes() for output in outputs)
-
-
-POOLS = [
-    {},
-    {"shape": (2, 9, 13), "stride": (1, 1)},
-    {"shape": (2, 18, 9, 13), "kernel": (2, 2), "padding": (0, 0)},
-    {"shape": (1, 3, 57, 58), "padding": (1, 1), "ceil": True},
-    {"shape": (1, 3, 57, 58), "kernel": (5, 4), "stride": (3, 2), "padding": (2, 1), "ceil": True},
-    {"shape": (3, 2, 7, 7), "kernel": (7, 7), "stride": (7, 7), "padding": (0, 0)},
-    {"shape": (2, 3, 6, 7), "kernel": (1, 1), "stride": (1, 1), "padding": (0, 0)},
-    {"shape": (1, 2, 200, 90), "kernel": (5, 5), "stride": (1, 1), "padding": (2, 2)},
-    {"shape": (0, 2, 9, 9)},
-]
-GEOMETRIES = {
-    "MaxPool2dWithMaskBackward": POOLS + [{**pool, "layout": "argmax"} for pool in POOLS],
-    "MaxPool2dWithMask": POOLS + [{**pool, "layout": "argmax"} for pool in POOLS],
-    "UpsampleNearestExact1dBackward": [
-        {},
-        {"shape": (2, 3, 1, 26), "factor": 11 / 26},
-        {"shape": (3, 5, 100, 40), "factor": 1.5},
-        {"shape": (1, 2, 3, 43), "factor": 7.3, "scales": 7.1},
-        {"shape": (4, 16, 64, 32), "factor": 0.25, "scales": 0.3},
-    ],
-    "AvgPool2dBackward": [
-        *POOLS,
-        {"shape": (3, 2, 9, 13), "kernel": (3, 3), "stride": (1, 1), "padding": (1, 1), "include": False},
-        {"shape": (3, 2, 200, 90), "kernel": (5, 5), "stride": (1, 1), "padding": (2, 2), "divisor": -3},
-        {"shape": (3, 2, 12, 12), "kernel": (2, 3), "stride": (5, 4), "padding": (1, 0), "ceil": True, "divisor": 7},
-    ],
-    "Im2colBackward": [
-        {},
-        {"shape": (3, 9, 13), "kernel": (3, 3), "padding": (1, 1)},
-        {"shape": (2, 3, 57, 58), "kernel": (3, 2), "dilation": (2, 3), "padding": (2, 1), "stride": (1, 2)},
-        {"shape": (2, 3, 28, 28), "stride": (2, 2)},
-        {"shape": (1, 2, 20, 20), "kernel": (2, 2), "stride": (5, 4)},
-        {"shape": (1, 2, 200, 90), "kernel": (3, 3), "padding": (1, 1)},
-        {"shape": (0, 2, 9, 9)},
-    ],
-    "ReplicationPad2dBackward": [
-        {},
-        {"shape": (3, 9, 13), "padding": (4, 0, 0, 5)},
-        {"shape": (2, 3, 5, 6), "padding": (9, 8, 7, 6)},
-        {"shape": (2, 3, 15, 16), "padding": (-2, 3, 1, -4)},
-        {"shape": (1, 2, 200, 300), "padding": (10, 20, 30, 40)},
-        {"shape": (0, 2, 9, 9)},
-    ],
-}
 
 
 @each_operator

@@ -1,0 +1,505 @@
+"""The C library does for C and C++ programs what the package does in Python, to the last bit.
+
+Programs of this folder are compiled against the library and the headers that lie beside the installed package. Where
+there is no compiler or no library the tests are skipped, unless ACLNN_BW_REQUIRE_OBJECTS=1, as in CI.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from engine_helpers import GEOMETRIES, NUMPY_DTYPE, OPERATORS, PRODUCTS, Call, sentinel_array, sentinels
+
+import aclnn_bw
+
+HERE = Path(__file__).parent
+PREFIX = Path(aclnn_bw.__file__).parent
+INCLUDE, LIB, LIB64 = PREFIX / "include", PREFIX / "lib", PREFIX / "lib64"
+LIBRARY = LIB / "libaclnn_bw.so"
+HEADERS = sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.h"))
+C99 = ("gcc", "-std=c99")
+CPP11, CPP17 = ("g++", "-std=c++11"), ("g++", "-std=c++17")
+STRICT = ("-Wall", "-Wextra", "-pedantic", "-Werror")
+NUMBERS = {dtype: int(number) for number, dtype in NUMPY_DTYPE.items()}
+LAYOUTS = ("bitmask", "argmax")
+
+
+def unavailable(why: str) -> None:
+    if os.environ.get("ACLNN_BW_REQUIRE_OBJECTS") == "1":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def toolchain():
+    for compiler in ("gcc", "g++"):
+        if not shutil.which(compiler):
+            unavailable(f"no {compiler}")
+    if not LIBRARY.exists():
+        unavailable(f"this build has no {LIBRARY}")
+
+
+def compiled(
+    compiler: Sequence[str], sources: Sequence[Path | str], to: Path, flags: Sequence[str] = (), link: bool = True
+) -> Path:
+    """A program, or an object, without a warning."""
+    libraries = [f"-L{LIB}", f"-Wl,-rpath,{LIB}", "-laclnn_bw", "-Wl,-z,defs"] if link else ["-c"]
+    command = [*compiler, *STRICT, f"-I{INCLUDE}", *flags, "-o", str(to), *map(str, sources), *libraries]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+    return to
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """Nothing of this package's but what is said."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ACLNN_BW_", "OMP_", "GOMP_", "LD_"))}
+    if "ACLNN_BW_ISA" in os.environ:
+        kept["ACLNN_BW_ISA"] = os.environ["ACLNN_BW_ISA"]
+    return kept | settings
+
+
+def run(program: Path | str, *arguments: str, prelude: Sequence[str] = (), timeout: float = 120, **settings: str) -> str:
+    """What a program prints that must end well."""
+    done = subprocess.run(
+        [*prelude, str(program), *arguments], env=environment(**settings), capture_output=True, text=True,
+        timeout=timeout, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{program} {arguments} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("c_library")
+
+
+@pytest.fixture(scope="module")
+def program(folder) -> Callable[..., Path]:
+    """Compiles a program of this folder once for each set of flags."""
+
+    @functools.cache
+    def build(name: str, *flags: str, compiler: Sequence[str] = C99) -> Path:
+        to = folder / re.sub(r"\W+", "_", f"{name}{compiler[1]}{flags}")
+        return compiled(compiler, [HERE / name], to, [*flags, "-pthread"])
+
+    return build
+
+
+# ---- headers --------------------------------------------------------------------------------------------------------
+
+
+def includes(headers: Sequence[str]) -> str:
+    return "".join(f'#include "{header}"\n' for header in headers)
+
+
+@pytest.mark.parametrize("compiler", [C99, CPP11, CPP17], ids=lambda compiler: compiler[1])
+def test_every_header_compiles_alone_and_with_all_others(compiler, tmp_path):
+    sets = [[header] for header in HEADERS] + [HEADERS, HEADERS[::-1], [*HEADERS, *HEADERS]]
+
+    def compile_one(number: int) -> None:
+        source = tmp_path / f"{number}.{'c' if compiler == C99 else 'cpp'}"
+        source.write_text(includes(sets[number]) + "int main(void) { return 0; }\n")
+        compiled(compiler, [source], source.with_suffix(".o"), link=False)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(compile_one, range(len(sets))))
+
+
+def test_headers_are_where_programs_look_for_them():
+    operators = {
+        "avgpool2d_backward", "max_pool2d_with_indices_backward", "max_pool2d_with_indices", "im2col_backward",
+        "upsample_nearest_exact1d_backward", "pad2d_backward",
+    }  # fmt: skip
+    wanted = {"acl/acl.h", "acl/acl_base.h", "acl/acl_rt.h", "aclnn/acl_meta.h", "aclnn/aclnn_base.h"}
+    wanted |= {f"aclnnop/{level}aclnn_{name}.h" for name in operators for level in ("", "level2/")}
+    assert set(HEADERS) == wanted | {"aclnnop/aclnn_util.h"}
+
+
+@pytest.mark.parametrize("compiler", [CPP11, CPP17], ids=lambda compiler: compiler[1])
+def test_names_have_the_types_and_numbers_of_the_original(compiler, tmp_path):
+    compiled(compiler, [HERE / "names.cpp"], tmp_path / "names.o", link=False)
+
+
+def test_enums_and_codes_are_constants_in_c(tmp_path):
+    source = tmp_path / "constants.c"
+    lines = [f"char {name}_[{name} == {int(member)} ? 1 : -1];" for name, member in members()]
+    source.write_text(includes(["acl/acl.h"]) + "\n".join(lines) + "\nint f(void) { return ACL_SUCCESS; }\n")
+    compiled(C99, [source], tmp_path / "constants.o", link=False)
+
+
+def members() -> list[tuple[str, int]]:
+    return [
+        (name, int(member)) for enum in (aclnn_bw.aclDataType, aclnn_bw.aclFormat) for name, member in
+        enum.__members__.items()
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("compiler", [CPP11, CPP17], ids=lambda compiler: compiler[1])
+def test_enums_are_those_of_the_python_face(compiler, tmp_path):
+    source = tmp_path / "enums.cpp"
+    scopes = [
+        f'static_assert({scope}{name} == {number}, "{name}");'
+        for enum in (aclnn_bw.aclDataType, aclnn_bw.aclFormat)
+        for name, number in enum.__members__.items()
+        for scope in ("", f"{enum.__name__}::")
+    ]
+    source.write_text(includes(["acl/acl.h"]) + "\n".join(scopes).replace("== -1", "== -1") + "\n")
+    compiled(compiler, [source], tmp_path / "enums.o", link=False)
+
+
+# ---- what the library gives and needs ------------------------------------------------------------------------------
+
+
+def declared() -> set[str]:
+    """The functions of the headers, found by their visibility."""
+    text = re.sub(r"/\*.*?\*/|^#.*?$", "", "".join((INCLUDE / name).read_text() for name in HEADERS), flags=re.S | re.M)
+    return set(re.findall(r"ACL_FUNC_VISIBILITY[\w\s*]*?\b(\w+)\(", text))
+
+
+def symbols(library: Path, *flags: str) -> set[str]:
+    done = subprocess.run(["nm", "-D", *flags, str(library)], check=True, capture_output=True, text=True)
+    return {re.split(r"[ @]", line.split(maxsplit=2 if flags == ("--defined-only",) else 1)[-1])[0]
+            for line in done.stdout.splitlines()}  # fmt: skip
+
+
+def test_the_library_gives_the_functions_of_the_headers_and_no_others():
+    names = declared()
+    assert len(names) == 52  # as many as were counted by hand
+    assert symbols(LIBRARY, "--defined-only") == names
+
+
+def test_the_library_needs_no_interpreter():
+    needed = symbols(LIBRARY, "--undefined-only")
+    assert needed
+    assert not [line for line in needed if re.search(r"\b_?Py", line)]
+    dynamic = subprocess.run(["readelf", "-d", str(LIBRARY)], check=True, capture_output=True, text=True).stdout
+    for name in re.findall(r"NEEDED.*\[(.*)\]", dynamic):
+        assert re.match(r"lib(c|m|pthread|gomp)\b|ld-linux", name), name
+    assert "[libaclnn_bw.so]" in dynamic
+    assert not re.search(r"RPATH|RUNPATH|TEXTREL", dynamic)
+
+
+CANN = ("ascendcl", "nnopbase", "opapi", "opapi_nn", "opapi_cv", "opapi_math")
+
+
+@pytest.mark.parametrize("names", [CANN, CANN[::-1], ("ascendcl", "nnopbase", "opapi")], ids=len)
+def test_programs_link_the_names_of_cann(names, tmp_path):
+    assert {path.name for path in LIB64.iterdir()} == {f"lib{name}.so" for name in CANN}
+    program = tmp_path / "program"
+    libraries = [f"-L{LIB64}", f"-Wl,-rpath,{LIB64}", "-Wl,-z,defs", *(f"-l{name}" for name in names)]
+    source = HERE / "samples" / "avg_pool2d_backward.cpp"
+    subprocess.run([*CPP11, f"-I{INCLUDE}", str(source), "-o", str(program), *libraries], check=True)
+    assert run(program) == SAMPLES["avg_pool2d_backward.cpp"]()
+    # With the path in the environment, as CANN's set_env.sh does it.
+    subprocess.run(
+        [*CPP11, f"-I{INCLUDE}", str(source), "-o", str(program), f"-L{LIB64}", *(f"-l{name}" for name in names)],
+        check=True,
+    )
+    assert run(program, LD_LIBRARY_PATH=str(LIB64)) == SAMPLES["avg_pool2d_backward.cpp"]()
+
+
+def test_cann_names_are_on_no_default_path():
+    path = shutil.which("ldconfig") or "/sbin/ldconfig"
+    known = subprocess.run([path, "-p"], capture_output=True, text=True, check=True).stdout
+    assert str(PREFIX) not in known
+    assert not any("lib64" == folder.name for folder in LIB.iterdir())  # one -L for our name does not bring theirs
+
+
+# ---- the samples ----------------------------------------------------------------------------------------------------
+
+
+def told(name: str, array) -> str:
+    return f"{name}: {' '.join(f'{float(value):.9g}' for value in array.reshape(-1))}\n"
+
+
+def counted(shape: tuple[int, ...], begin: int = 0):
+    return np.arange(begin, begin + math.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def by_phases(operator: str, *arguments):
+    """Both phases in Python."""
+    size, executor = getattr(aclnn_bw, f"aclnn{operator}GetWorkspaceSize")(*arguments)
+    getattr(aclnn_bw, f"aclnn{operator}")(bytearray(size) if size else None, size, executor)
+
+
+def avg_pool2d_backward(grad=None):
+    out = np.empty((1, 2, 4, 4), np.float32)
+    by_phases(
+        "AvgPool2dBackward", counted((1, 2, 2, 2), 1), counted((1, 2, 4, 4)), [2, 2], [2, 2], [0, 0], False, True, 0,
+        0, out,
+    )  # fmt: skip
+    return told("gradInput", out)
+
+
+def repeatable():
+    results = ""
+    for batch in range(2):
+        out = np.empty((1, 1, 4, 4), np.float32)
+        grad = counted((1, 1, 2, 2), 10 * batch)
+        by_phases("AvgPool2dBackward", grad, out, [2, 2], None, [0, 0], False, True, 0, 0, out)
+        results += told(f"batch {batch}", out)
+    return results
+
+
+def im2col_backward():
+    out = np.empty((1, 2, 3, 4), np.float32)
+    by_phases("Im2colBackward", counted((1, 8, 6), 1), [3, 4], [2, 2], [1, 1], [0, 0], [1, 1], out)
+    return told("out", out)
+
+
+def upsample_nearest_exact1d_backward():
+    out = np.empty((1, 2, 4), np.float32)
+    by_phases("UpsampleNearestExact1dBackward", counted((1, 2, 6), 1), [6], [1, 2, 4], 0.0, out)
+    return told("out", out)
+
+
+def replication_pad2d_backward():
+    out = np.empty((1, 1, 3, 3), np.float32)
+    by_phases("ReplicationPad2dBackward", counted((1, 1, 4, 6), 1), out, [1, 2, 1, 0], out)
+    return told("gradInput", out)
+
+
+def max_pool2d_with_mask(backward=False):
+    x = np.array([4, 8, 1, 9, 7, 6, 5, 2, 3, 3, 0, 1, 2, 5, 1, 0], np.float32).reshape(1, 1, 4, 4)
+    out, mask = np.empty((1, 1, 2, 2), np.float32), np.empty((1, 1, 4, 64), np.int8)
+    pool = [2, 2], [2, 2], [0, 0], [1, 1], False
+    by_phases("MaxPool2dWithMask", x, *pool, out, mask)
+    if not backward:
+        return told("out", out) + told("indices", mask)
+    grad = np.array([10, 20, 30, 40], np.float32).reshape(1, 1, 2, 2)
+    by_phases("MaxPool2dWithMaskBackward", grad, x, mask, *pool, x)
+    return told("gradInput", x)
+
+
+SAMPLES = {
+    "avg_pool2d_backward.cpp": avg_pool2d_backward,
+    "im2col_backward.cpp": im2col_backward,
+    "max_pool2d_with_mask.cpp": max_pool2d_with_mask,
+    "max_pool2d_with_mask_backward.cpp": functools.partial(max_pool2d_with_mask, backward=True),
+    "repeatable.c": repeatable,
+    "replication_pad2d_backward.cpp": replication_pad2d_backward,
+    "upsample_nearest_exact1d_backward.cpp": upsample_nearest_exact1d_backward,
+}
+
+
+def languages(name: str):
+    return [C99] if name.endswith(".c") else [CPP11, CPP17]
+
+
+def test_every_sample_is_tested():
+    assert set(SAMPLES) == {path.name for path in (HERE / "samples").iterdir() if path.suffix != ".h"}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_print_what_python_computes(program, name):
+    for compiler in languages(name):
+        built = program(f"samples/{name}", compiler=compiler)
+        for settings in ({}, {"ACLNN_BW_ASYNC": "1"}):
+            assert run(built, **settings) == SAMPLES[name]()
+
+
+# ---- all operators, dtypes, products, layouts, geometries and refusals ----------------------------------------------
+
+
+class Placed:
+    """One tensor argument: how it is described, and the memory that it describes."""
+
+    def __init__(self, shape, dtype, *, format=None, strides=None, offset=0, storage=None, memory=None, at=0):
+        self.shape, self.dtype, self.strides, self.offset = tuple(shape), int(dtype), strides, offset
+        self.format = {3: 47, 4: 0}.get(len(self.shape), 2) if format is None else int(format)
+        self.storage, self.memory, self.at = storage, memory, at  # memory: bytes, None, or the argument whose it is
+
+    def words(self, arguments) -> list[int]:
+        own = isinstance(self.memory, bytes)
+        shared = arguments.index(self.memory) if isinstance(self.memory, Placed) else -1
+        storage = self.storage or ()
+        return [
+            1, self.dtype, self.format, self.offset, *padded(self.shape), self.strides is not None,
+            *padded(self.strides or ())[1:], *((-1, *[0] * 8) if self.storage is None else padded(storage)), shared,
+            len(self.memory) if own else -1, self.at,
+        ]  # fmt: skip
+
+
+def padded(values) -> list[int]:
+    return [len(values), *values, *[0] * (8 - len(values))]
+
+
+def place(array, rng=None) -> Placed:
+    """The argument as it stands, or with a generator in a layout of its own: another order of axes, gaps, negative
+    strides, an offset."""
+    if rng is None:
+        return Placed(array.shape, NUMBERS[array.dtype], memory=array.tobytes())
+    order = rng.permutation(array.ndim)
+    steps = rng.integers(1, 3, array.ndim)
+    signs = rng.choice([-1, 1], array.ndim)
+    strides, span = [0] * array.ndim, 1
+    for axis in order:
+        strides[axis] = int(span * steps[axis] * signs[axis])
+        span = abs(strides[axis]) * max(array.shape[axis], 1)
+    before = sum(-s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0 and n > 0)
+    offset = int(before + rng.integers(0, 4))
+    storage = offset + sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s > 0 and n > 0) + 1
+    memory = sentinels(storage * array.itemsize).view(array.dtype)
+    if array.size:
+        bytes_ = [s * array.itemsize for s in strides]
+        np.ndarray(array.shape, array.dtype, memory, offset * array.itemsize, bytes_)[...] = array
+    at = int(rng.integers(0, 64)) // array.itemsize * array.itemsize
+    return Placed(
+        array.shape, NUMBERS[array.dtype], strides=tuple(strides), offset=offset, storage=(storage,),
+        memory=memory.tobytes(), at=at,
+    )  # fmt: skip
+
+
+class Asked:
+    """A call for the program and for Python: the arguments in C order, tensors as Placed."""
+
+    def __init__(self, operator: str, arguments: list, workspace_size: int = -1):
+        self.operator, self.arguments, self.workspace_size = operator, arguments, workspace_size
+
+    @property
+    def tensors(self) -> list[Placed]:
+        return [value for value in self.arguments if isinstance(value, Placed)]
+
+    def request(self, roles: Sequence[bool]) -> bytes:
+        """`roles` says which arguments are tensors, also where they are null."""
+        tensors: list = [v for v, is_tensor in zip(self.arguments, roles, strict=True) if is_tensor]
+        rest = [v for v, is_tensor in zip(self.arguments, roles, strict=True) if not is_tensor]
+        words = [list(OPERATORS).index(self.operator), self.workspace_size]
+        for i in range(4):
+            value = tensors[i] if i < len(tensors) else None
+            words += value.words(tensors) if value is not None else [0] * 31 + [-1, -1, 0]
+        arrays = [v for v in rest if v is None or isinstance(v, tuple)]
+        for i in range(5):
+            value = arrays[i] if i < len(arrays) else None
+            words += padded(value) if value is not None else [-1, *[0] * 8]
+        numbers = [int(v) for v in rest if isinstance(v, int)]
+        words += numbers + [0] * (4 - len(numbers))
+        [scales] = [v for v in rest if isinstance(v, float)] or [0.0]
+        data = b"".join(v.memory for v in tensors if v is not None and isinstance(v.memory, bytes))
+        return np.array(words, np.int64).tobytes() + np.float64(scales).tobytes() + data
+
+    def answer(self, layout: str, product: str, threads: int):
+        """What Python makes of it: (status of phase 1, workspace size, status of phase 2, message, all memory)."""
+        memories = {}
+        for tensor in self.tensors:
+            if isinstance(tensor.memory, bytes):
+                room = sentinels(len(tensor.memory) + tensor.at)[tensor.at :]
+                room[...] = np.frombuffer(tensor.memory, np.uint8)
+                memories[id(tensor)] = room
+        status_1, size, status_2, message = 0, None, None, ""
+        try:
+            values = [self.handle(v, memories) if isinstance(v, Placed) else v for v in self.arguments]
+            with aclnn_bw.soc(product, mask_layout=layout), aclnn_bw.num_threads(threads):
+                phase_1 = getattr(aclnn_bw, f"aclnn{self.operator}GetWorkspaceSize")
+                size, executor = phase_1(*values)
+        except aclnn_bw.AclnnError as error:
+            status_1, message = error.status, str(error)
+        else:
+            status_2 = 0
+            given = size if self.workspace_size == -1 else self.workspace_size
+            try:
+                phase_2 = getattr(aclnn_bw, f"aclnn{self.operator}")
+                phase_2(bytearray(given) if given else None, given, executor)
+            except aclnn_bw.AclnnError as error:
+                status_2, message = error.status, str(error)
+        return int(status_1), size, status_2, in_c(message), [room.tobytes() for room in memories.values()]
+
+    @staticmethod
+    def handle(tensor: Placed, memories):
+        memory = tensor.memory
+        data = memories[id(tensor if isinstance(memory, bytes) else memory)] if memory is not None else None
+        return aclnn_bw.aclCreateTensor(
+            tensor.shape, tensor.dtype, tensor.strides, tensor.offset, tensor.format, tensor.storage, data
+        )
+
+
+def in_c(message: str) -> str:
+    return message.replace("None", "nullptr")
+
+
+def answers(program: Path, calls: Sequence[Asked], **settings: str):
+    """The program's answers to all calls, in the form of Asked.answer."""
+    roles = {name: [argument in operator.roles for argument in operator().arguments] for name, operator in
+             OPERATORS.items()}  # fmt: skip
+    asked = b"".join(call.request(roles[call.operator]) for call in calls)
+    done = subprocess.run([str(program)], input=asked, capture_output=True, env=environment(**settings), check=False)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    data, found = done.stdout, []
+    for call in calls:
+        made, status_1, size, touched, status_2, length = (int(v) for v in np.frombuffer(data[:48], np.int64))
+        message, data = data[48 : 48 + length].decode(), data[48 + length :]
+        memories = []
+        for tensor in call.tensors:
+            if isinstance(tensor.memory, bytes):
+                memories.append(data[: len(tensor.memory)])
+                data = data[len(tensor.memory) :]
+        if not touched:  # a refusal leaves both of phase 1's results as they were
+            assert size == 0x5555555555555555
+        if not made:
+            status_1 = 161002
+        found.append((status_1, size if touched else None, status_2 if touched else None, message, memories))
+    assert not data
+    return found
+
+
+def compare(program: Path, calls: Sequence[Asked], product="Host", layout="bitmask", threads=1) -> list:
+    found = answers(
+        program, calls, ACLNN_BW_SOC=product, ACLNN_BW_MASK_LAYOUT=layout, ACLNN_BW_NUM_THREADS=str(threads)
+    )
+    for call, answer in zip(calls, found, strict=True):
+        wanted = call.answer(layout, product, threads)
+        told = call.operator, [v if not isinstance(v, Placed) else vars(v) | {"memory": ...} for v in call.arguments]
+        assert answer[:4] == wanted[:4], told
+        assert answer[4] == wanted[4], told
+    return found
+
+
+@functools.cache
+def all_calls(operator: str) -> list[tuple[str, Call]]:
+    """Every geometry in every dtype, those that no product takes among them."""
+    dtypes = [np.float32, np.float16, ml_dtypes.bfloat16, np.float64, np.complex64, np.complex128, np.int32]
+    found = []
+    for geometry in GEOMETRIES[operator]:
+        large = math.prod(geometry.get("shape", (1,))) > 4000
+        for dtype in dtypes if not large else dtypes[:4]:
+            call = OPERATORS[operator](dtype=dtype, seed=len(found), **geometry)
+            found.append((call.layout, call))
+    return found
+
+
+@pytest.fixture(scope="module")
+def caller(program) -> Path:
+    return program("caller.c")
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_c_program_gets_the_same_bytes(caller, operator, product):
+    threads = 3 if aclnn_bw.show_config(mode="dict")["openmp"] else 1
+    rng = np.random.default_rng(list(f"{operator} {product}".encode()))
+    taken = 0
+    for layout in LAYOUTS:
+        calls = [call for made_for, call in all_calls(operator) if made_for == layout]
+        asked = [
+            Asked(operator, [place(v, how) if isinstance(v, np.ndarray) else v for v in call.arguments.values()])
+            for call in calls
+            for how in (None, rng)
+        ]
+        if asked:
+            taken += sum(not answer[0] for answer in compare(caller, asked, product, layout, threads))
+    known = product == "Host" or (operator, product) not in {
+        ("MaxPool2dWithMaskBackward", "Ascend310P"), ("UpsampleNearestExact1dBackward", "Ascend310P"),
+        ("UpsampleNearestExact1dBackward", "Ascend910"), ("Im2colBackward", "Ascend310P"),
+    }  # fmt: skip
+    assert (taken > 0) == known
