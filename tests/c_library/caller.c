@@ -1,7 +1,7 @@
 /* Calls both phases of any operator through the public interface: requests on stdin, answers on stdout.
  *
- * A request is the words of `request`: 64 bits each, in the order of the C call; then the bytes of every tensor's memory.
- * An answer is the words of `answer`, the message, and the bytes of every memory once more.
+ * A request is a `request`, whose arguments stand in the order of the C call, and the bytes of every tensor's memory.
+ * An answer is an `answer`, the message, and the bytes of every memory once more.
  */
 #define _POSIX_C_SOURCE 200112L /* posix_memalign */
 #include <stdio.h>
@@ -67,8 +67,8 @@ static aclnnStatus upsample_nearest_exact1d_backward(const call *c)
 
 static aclnnStatus avg_pool2d_backward(const call *c)
 {
-    return aclnnAvgPool2dBackwardGetWorkspaceSize(c->t[0], c->t[1], c->a[0], c->a[1], c->a[2], c->n[0], c->n[1], c->n[2],
-                                                  (int8_t)c->n[3], c->t[2], c->size, c->executor);
+    return aclnnAvgPool2dBackwardGetWorkspaceSize(c->t[0], c->t[1], c->a[0], c->a[1], c->a[2], c->n[0], c->n[1],
+                                                  c->n[2], (int8_t)c->n[3], c->t[2], c->size, c->executor);
 }
 
 static aclnnStatus im2col_backward(const call *c)

@@ -58,7 +58,8 @@ IS(aclSetOutputTensorAddr, aclnnStatus(aclOpExecutor *, const size_t, aclTensor 
 IS(aclnnInit, aclnnStatus(const char *));
 IS(aclnnFinalize, aclnnStatus());
 IS(aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclTensor *,
-    const aclTensor *, const aclIntArray *, const aclIntArray *, const aclIntArray *, const aclIntArray *, bool, aclTensor *, uint64_t *, aclOpExecutor **));
+    const aclTensor *, const aclIntArray *, const aclIntArray *, const aclIntArray *, const aclIntArray *, bool,
+    aclTensor *, uint64_t *, aclOpExecutor **));
 IS(aclnnMaxPool2dWithMaskBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
 IS(aclnnMaxPool2dWithMaskGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclIntArray *, const aclIntArray *,
     const aclIntArray *, const aclIntArray *, bool, aclTensor *, aclTensor *, uint64_t *, aclOpExecutor **));
@@ -67,7 +68,8 @@ IS(aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize, aclnnStatus(const aclTen
     const aclIntArray *, double, aclTensor *, uint64_t *, aclOpExecutor **));
 IS(aclnnUpsampleNearestExact1dBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
 IS(aclnnAvgPool2dBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclTensor *, const aclIntArray *,
-    const aclIntArray *, const aclIntArray *, bool, bool, int64_t, int8_t, aclTensor *, uint64_t *, aclOpExecutor **));
+    const aclIntArray *, const aclIntArray *, bool, bool, int64_t, int8_t, aclTensor *, uint64_t *,
+    aclOpExecutor **));
 IS(aclnnAvgPool2dBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
 IS(aclnnIm2colBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclIntArray *, const aclIntArray *,
     const aclIntArray *, const aclIntArray *, const aclIntArray *, aclTensor *, uint64_t *, aclOpExecutor **));
@@ -76,10 +78,8 @@ IS(aclnnReplicationPad2dBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *,
     const aclIntArray *, aclTensor *, uint64_t *, aclOpExecutor **));
 IS(aclnnReplicationPad2dBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
 
-IS(aclError(), int);
-IS(aclnnStatus(), int32_t);
-IS(aclrtStream(), void *);
-IS(aclrtContext(), void *);
+static_assert(std::is_same<aclError, int>::value && std::is_same<aclnnStatus, int32_t>::value, "status codes");
+static_assert(std::is_same<aclrtStream, void *>::value && std::is_same<aclrtContext, void *>::value, "handles");
 static_assert(std::is_enum<aclDataType>::value && std::is_enum<aclFormat>::value, "enums");
 static_assert(std::is_convertible<aclDataType, int>::value && std::is_convertible<aclFormat, int>::value, "unscoped");
 static_assert(sizeof(aclDataType) == 4 && sizeof(aclFormat) == 4, "as wide as an int");
