@@ -36,6 +36,7 @@ cdef extern from "runtime.h" nogil:
         int problem_status
     ctypedef struct Job "aclnn_bw_job":
         int (*work)(Job*) noexcept nogil
+        void (*end)(Job*) noexcept nogil
         int (*uses)(const Job*, const char*, int64_t) noexcept nogil
     const Settings* current_settings "aclnn_bw_current_settings" () noexcept
     bint is_forked "aclnn_bw_is_forked" () noexcept
@@ -70,7 +71,7 @@ cdef extern from "handles.h" nogil:
     void* publish "aclnn_bw_publish" (Slots* slots, Slot* slot) noexcept
     Slot* acquire "aclnn_bw_acquire" (Slots* slots, const void* handle) noexcept
     void retain "aclnn_bw_retain" (Slot* slot) noexcept
-    void invalidate "aclnn_bw_invalidate" (Slot* slot) noexcept
+    bint invalidate "aclnn_bw_invalidate" (Slot* slot) noexcept
     bint let_go "aclnn_bw_release" (Slot* slot) noexcept
 
 cdef extern from * nogil:
@@ -225,10 +226,16 @@ cdef aclnnStatus aclDestroyIntArray(const aclIntArray* array) noexcept nogil:
     return logged("aclDestroyIntArray", SUCCESS, NULL)
 
 
-cdef int no_nulls(const void* object, const void* out_1, const void* out_2) noexcept nogil:
-    if object == NULL or out_1 == NULL or out_2 == NULL:
-        return refuse(ERR_NULLPTR, "%s = nullptr: must not be null", "argument")
-    return SUCCESS
+cdef int no_nulls(const char* object_name, const void* object, const char* name_1, const void* out_1,
+                  const char* name_2, const void* out_2) noexcept nogil:
+    cdef const char* null_name = NULL
+    if object == NULL:
+        null_name = object_name
+    elif out_1 == NULL:
+        null_name = name_1
+    elif out_2 == NULL:
+        null_name = name_2
+    return SUCCESS if null_name == NULL else refuse(ERR_NULLPTR, "%s = nullptr: must not be null", null_name)
 
 
 cdef int give_array(const int64_t* values, uint64_t count, int64_t** array, uint64_t* number) noexcept nogil:
@@ -245,7 +252,7 @@ cdef int give_array(const int64_t* values, uint64_t count, int64_t** array, uint
 
 
 cdef aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) noexcept nogil:
-    cdef int status = no_nulls(tensor, viewDims, viewDimsNum)
+    cdef int status = no_nulls("tensor", tensor, "viewDims", viewDims, "viewDimsNum", viewDimsNum)
     if status == SUCCESS:
         status = give_array(tensor_of(tensor).dims, <uint64_t>tensor_of(tensor).rank, viewDims, viewDimsNum)
     return logged("aclGetViewShape", status, NULL)
@@ -253,7 +260,7 @@ cdef aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, ui
 
 cdef aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesValue,
                                    uint64_t* stridesNum) noexcept nogil:
-    cdef int status = no_nulls(tensor, stridesValue, stridesNum)
+    cdef int status = no_nulls("tensor", tensor, "stridesValue", stridesValue, "stridesNum", stridesNum)
     if status == SUCCESS:
         status = give_array(tensor_of(tensor).strides, <uint64_t>tensor_of(tensor).rank, stridesValue, stridesNum)
     return logged("aclGetViewStrides", status, NULL)
@@ -261,7 +268,7 @@ cdef aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesVal
 
 cdef aclnnStatus aclGetStorageShape(const aclTensor* tensor, int64_t** storageDims,
                                     uint64_t* storageDimsNum) noexcept nogil:
-    cdef int status = no_nulls(tensor, storageDims, storageDimsNum)
+    cdef int status = no_nulls("tensor", tensor, "storageDims", storageDims, "storageDimsNum", storageDimsNum)
     if status == SUCCESS:
         status = give_array((<const View*>tensor).storage_dims, (<const View*>tensor).storage_rank, storageDims,
                             storageDimsNum)
@@ -269,42 +276,42 @@ cdef aclnnStatus aclGetStorageShape(const aclTensor* tensor, int64_t** storageDi
 
 
 cdef aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset) noexcept nogil:
-    cdef int status = no_nulls(tensor, offset, offset)
+    cdef int status = no_nulls("tensor", tensor, "offset", offset, "offset", offset)
     if status == SUCCESS:
         offset[0] = tensor_of(tensor).offset
     return logged("aclGetViewOffset", status, NULL)
 
 
 cdef aclnnStatus aclGetFormat(const aclTensor* tensor, aclFormat* format) noexcept nogil:
-    cdef int status = no_nulls(tensor, format, format)
+    cdef int status = no_nulls("tensor", tensor, "format", format, "format", format)
     if status == SUCCESS:
         format[0] = <aclFormat>tensor_of(tensor).format
     return logged("aclGetFormat", status, NULL)
 
 
 cdef aclnnStatus aclGetDataType(const aclTensor* tensor, aclDataType* dataType) noexcept nogil:
-    cdef int status = no_nulls(tensor, dataType, dataType)
+    cdef int status = no_nulls("tensor", tensor, "dataType", dataType, "dataType", dataType)
     if status == SUCCESS:
         dataType[0] = <aclDataType>tensor_of(tensor).dtype
     return logged("aclGetDataType", status, NULL)
 
 
 cdef aclnnStatus aclGetIntArraySize(const aclIntArray* array, uint64_t* size) noexcept nogil:
-    cdef int status = no_nulls(array, size, size)
+    cdef int status = no_nulls("array", array, "size", size, "size", size)
     if status == SUCCESS:
         size[0] = <uint64_t>array_of(array).size
     return logged("aclGetIntArraySize", status, NULL)
 
 
 cdef aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr) noexcept nogil:
-    cdef int status = no_nulls(tensor, tensor, tensor)
+    cdef int status = no_nulls("tensor", tensor, "tensor", tensor, "tensor", tensor)
     if status == SUCCESS:
         point_at(<Tensor*>tensor, addr)
     return logged("aclSetRawTensorAddr", status, NULL)
 
 
 cdef aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) noexcept nogil:
-    cdef int status = no_nulls(tensor, addr, addr)
+    cdef int status = no_nulls("tensor", tensor, "addr", addr, "addr", addr)
     if status == SUCCESS:
         addr[0] = tensor_of(tensor).data
     return logged("aclGetRawTensorAddr", status, NULL)
@@ -312,14 +319,18 @@ cdef aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) noexc
 
 # --- executors ------------------------------------------------------------------------------------------------------
 
+cdef int no_executor() noexcept nogil:
+    return refuse(ERR_INNER, "executor: has run, was destroyed, or is none; an executor runs once unless it is made "
+                  "repeatable")
+
+
 cdef Slot* find_executor(aclOpExecutor* executor, int null_status, int* status) noexcept nogil:
     """The slot of an executor, with a reference; NULL and a refusal where there is none any more."""
     cdef Slot* slot = acquire(&executors, executor)
     if executor == NULL:
         status[0] = refuse(null_status, "executor = nullptr: must not be null")
     elif slot == NULL:
-        status[0] = refuse(ERR_INNER, "executor: has run, was destroyed, or is none; an executor runs once unless it "
-                           "is made repeatable")
+        status[0] = no_executor()
     else:
         status[0] = SUCCESS
     return slot
@@ -347,7 +358,8 @@ cdef aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) noexcept nogil
     cdef int status = SUCCESS
     cdef Slot* slot = find_executor(executor, ERR_INNER_NULLPTR, &status)
     if slot != NULL:
-        invalidate(slot)
+        if not invalidate(slot):
+            status = no_executor()  # another thread was faster
         leave_executor(slot)
     return logged("aclDestroyAclOpExecutor", status, NULL)
 
@@ -605,22 +617,26 @@ cdef struct Waiting:
 
 
 cdef int work(Job* job) noexcept nogil:
-    cdef Waiting* waiting = <Waiting*>job
-    cdef int status = run_all(&waiting.run)
-    leave_executor(waiting.slot)
-    free(waiting)
-    return status
+    return run_all(&(<Waiting*>job).run)
+
+
+cdef void end_work(Job* job) noexcept nogil:
+    leave_executor((<Waiting*>job).slot)
+    free(job)
 
 
 cdef int uses(const Job* job, const char* memory, int64_t size) noexcept nogil:
     cdef const Waiting* waiting = <const Waiting*>job
     cdef const Executor* executor = waiting.run.executor
     cdef const char* workspace = waiting.run.workspace
+    cdef bint used = False
     cdef int i
+    pthread_mutex_lock(&waiting.slot.lock)  # the executor may be re-pointed meanwhile
     for i in range(executor.tensors):
-        if waiting.run.data[i] != NULL and tensor_meets(&executor.tensor[i], waiting.run.data[i], memory, size):
-            return True
-    return workspace < memory + size and memory < workspace + waiting.workspace_size
+        used = used or (waiting.run.data[i] != NULL
+                        and tensor_meets(&executor.tensor[i], waiting.run.data[i], memory, size))
+    pthread_mutex_unlock(&waiting.slot.lock)
+    return used or (workspace < memory + size and memory < workspace + waiting.workspace_size)
 
 
 cdef int enqueue(Slot* slot, Run* run, aclrtStream stream) noexcept nogil:
@@ -632,6 +648,7 @@ cdef int enqueue(Slot* slot, Run* run, aclrtStream stream) noexcept nogil:
     else:
         retain(slot)
         waiting.job.work = work
+        waiting.job.end = end_work
         waiting.job.uses = uses
         waiting.run = run[0]
         waiting.slot = slot

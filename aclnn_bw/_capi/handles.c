@@ -121,10 +121,33 @@ aclnn_bw_slot *aclnn_bw_acquire_index(aclnn_bw_slots *slots, uint32_t index)
 
 void aclnn_bw_retain(aclnn_bw_slot *slot) { __atomic_fetch_add(&slot->word, REFERENCE, __ATOMIC_RELAXED); }
 
-void aclnn_bw_invalidate(aclnn_bw_slot *slot) { __atomic_fetch_and(&slot->word, ~VALID, __ATOMIC_ACQ_REL); }
+int aclnn_bw_invalidate(aclnn_bw_slot *slot)
+{
+    return (__atomic_fetch_and(&slot->word, ~VALID, __ATOMIC_ACQ_REL) & VALID) != 0;
+}
 
 int aclnn_bw_release(aclnn_bw_slot *slot)
 {
     uint64_t word = __atomic_sub_fetch(&slot->word, REFERENCE, __ATOMIC_ACQ_REL);
     return !(word & VALID) && !(word & REFERENCES);
+}
+
+void aclnn_bw_lock_tables(void)
+{
+    pthread_mutex_lock(&aclnn_bw_executors.lock);
+    pthread_mutex_lock(&aclnn_bw_streams.lock);
+}
+
+void aclnn_bw_unlock_tables(void)
+{
+    pthread_mutex_unlock(&aclnn_bw_streams.lock);
+    pthread_mutex_unlock(&aclnn_bw_executors.lock);
+}
+
+void *aclnn_bw_object_at(aclnn_bw_slots *slots, uint32_t index) { return slot_at(slots, index)->object; }
+
+void aclnn_bw_renew_locks(void)
+{
+    for (uint32_t i = 0; i < aclnn_bw_executors.count; i++)
+        pthread_mutex_init(&slot_at(&aclnn_bw_executors, i)->lock, NULL);
 }

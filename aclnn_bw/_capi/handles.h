@@ -34,12 +34,18 @@ void *aclnn_bw_publish(aclnn_bw_slots *slots, aclnn_bw_slot *slot);
 aclnn_bw_slot *aclnn_bw_acquire(aclnn_bw_slots *slots, const void *handle);
 /* One more reference; the caller has one. */
 void aclnn_bw_retain(aclnn_bw_slot *slot);
-/* Makes the handle invalid; the caller has a reference. */
-void aclnn_bw_invalidate(aclnn_bw_slot *slot);
+/* Makes the handle invalid; the caller has a reference. True for the one call that did it. */
+int aclnn_bw_invalidate(aclnn_bw_slot *slot);
 /* Ends a reference. True for the last one to an invalid handle: then the object is to be deleted and the slot given. */
 int aclnn_bw_release(aclnn_bw_slot *slot);
 /* Slot `index` if its handle is valid, with a reference; for walking through all of them. */
 aclnn_bw_slot *aclnn_bw_acquire_index(aclnn_bw_slots *slots, uint32_t index);
 uint32_t aclnn_bw_slot_count(aclnn_bw_slots *slots);
+
+/* Around a fork: no other thread may be in the middle of a table; in the child nobody holds the lock of an object. */
+void aclnn_bw_lock_tables(void);
+void aclnn_bw_unlock_tables(void);
+void aclnn_bw_renew_locks(void);
+void *aclnn_bw_object_at(aclnn_bw_slots *slots, uint32_t index); /* whether its handle is valid or not */
 
 #endif

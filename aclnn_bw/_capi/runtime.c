@@ -138,12 +138,12 @@ static void read_settings(void)
     }
 }
 
-static void after_fork(void) { forked = 1; }
+static void before_fork(void), after_fork(void), in_child(void);
 
 static void first_use(void)
 {
     read_settings();
-    pthread_atfork(NULL, NULL, after_fork);
+    pthread_atfork(before_fork, after_fork, in_child);
 }
 
 const aclnn_bw_settings *aclnn_bw_current_settings(void)
@@ -189,30 +189,28 @@ static queue *queue_of(void *stream, aclnn_bw_slot **slot)
     return *slot ? (*slot)->object : NULL;
 }
 
-/* Runs what is queued; the first failure is kept for whoever synchronizes. */
+/* Runs what is queued; the first failure is kept for whoever synchronizes. A job leaves the queue when it is done, so
+ * that in_use finds the one that runs, too. */
 static void drain(queue *q)
 {
     pthread_mutex_lock(&q->draining);
-    for (;;) {
-        aclnn_bw_job *job;
+    pthread_mutex_lock(&queues);
+    for (aclnn_bw_job *job = q->first; job; job = q->first) {
         int status;
+        pthread_mutex_unlock(&queues);
+        status = job->work(job);
         pthread_mutex_lock(&queues);
-        job = q->first;
-        if (job && !(q->first = job->next))
+        if (status && !q->failure) {
+            q->failure = status;
+            snprintf(q->message, sizeof q->message, "%s", aclnn_bw_recent_message());
+        }
+        if (!(q->first = job->next))
             q->last = &q->first;
         pthread_mutex_unlock(&queues);
-        if (!job)
-            break;
-        status = job->work(job);
-        if (status) {
-            pthread_mutex_lock(&queues);
-            if (!q->failure) {
-                q->failure = status;
-                snprintf(q->message, sizeof q->message, "%s", aclnn_bw_recent_message());
-            }
-            pthread_mutex_unlock(&queues);
-        }
+        job->end(job);
+        pthread_mutex_lock(&queues);
     }
+    pthread_mutex_unlock(&queues);
     pthread_mutex_unlock(&q->draining);
 }
 
@@ -221,6 +219,7 @@ static void let_go(aclnn_bw_slot *slot)
     if (slot && aclnn_bw_release(slot)) {
         queue *q = slot->object;
         drain(q); /* what was submitted while the stream was destroyed */
+        slot->object = NULL;
         pthread_mutex_destroy(&q->draining);
         free(q);
         aclnn_bw_give_slot(&aclnn_bw_streams, slot);
@@ -301,7 +300,9 @@ static int in_use(const char *begin, int64_t size)
         aclnn_bw_slot *slot = aclnn_bw_acquire_index(&aclnn_bw_streams, i);
         if (slot) {
             used = jobs_use(slot->object, begin, size);
+            pthread_mutex_unlock(&queues); /* the last to let a stream go drains it */
             let_go(slot);
+            pthread_mutex_lock(&queues);
         }
     }
     pthread_mutex_unlock(&queues);
@@ -331,13 +332,15 @@ static int not_null(const char *name, const void *pointer)
 
 aclError aclInit(const char *configPath)
 {
+    int before = settings.reading;
     (void)configPath;
     aclnn_bw_current_settings();
     if (__atomic_exchange_n(&initialized, 1, __ATOMIC_ACQ_REL))
         return logged("aclInit", refuse(ACL_ERROR_REPEAT_INITIALIZE, "aclInit: has been called already"));
-    read_settings();
+    if (before == settings.reading) /* else this was the first call of all */
+        read_settings();
     if (settings.problem) {
-        initialized = 0;
+        __atomic_store_n(&initialized, 0, __ATOMIC_RELEASE);
         return logged("aclInit", refuse(ACL_ERROR_INVALID_PARAM, "%s", settings.problem));
     }
     return logged("aclInit", 0);
@@ -364,6 +367,7 @@ const char *aclGetRecentErrMsg(void)
     static _Thread_local char told[MESSAGE];
     snprintf(told, sizeof told, "%s", aclnn_bw_recent_message());
     aclnn_bw_forget_message();
+    logged("aclGetRecentErrMsg", 0);
     return *told ? told : NULL;
 }
 
@@ -450,8 +454,7 @@ aclError aclrtDestroyStream(aclrtStream stream)
     if (!status && !q)
         status = no_stream();
     if (!status) {
-        aclnn_bw_invalidate(slot);
-        status = take_failure(q);
+        status = aclnn_bw_invalidate(slot) ? take_failure(q) : no_stream(); /* none: another thread was faster */
         let_go(slot);
     }
     return logged("aclrtDestroyStream", status);
@@ -562,6 +565,37 @@ aclError aclrtMallocHost(void **hostPtr, size_t size)
 
 aclError aclrtFreeHost(void *hostPtr) { return logged("aclrtFreeHost", release("hostPtr", hostPtr)); }
 
+/* ---- fork ------------------------------------------------------------------------------------------------------ */
+
+/* The child has the forking thread alone: whatever lock another thread held would never be given back there. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&blocks_lock);
+    pthread_mutex_lock(&queues);
+    aclnn_bw_lock_tables();
+}
+
+static void after_fork(void)
+{
+    aclnn_bw_unlock_tables();
+    pthread_mutex_unlock(&queues);
+    pthread_mutex_unlock(&blocks_lock);
+}
+
+/* Work that another thread was at is still in its queue, and is done again in the child. */
+static void in_child(void)
+{
+    forked = 1;
+    aclnn_bw_renew_locks();
+    pthread_mutex_init(&default_queue.draining, NULL);
+    for (uint32_t i = 0; i < aclnn_bw_slot_count(&aclnn_bw_streams); i++) {
+        queue *q = aclnn_bw_object_at(&aclnn_bw_streams, i);
+        if (q)
+            pthread_mutex_init(&q->draining, NULL);
+    }
+    after_fork();
+}
+
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
 
 static int check_copy(const void *dst, size_t destMax, const void *src, size_t count, int kind)
@@ -595,9 +629,10 @@ static int do_copy(aclnn_bw_job *job)
 {
     copy *c = (copy *)job;
     memmove(c->dst, c->src, c->count);
-    free(c);
     return 0;
 }
+
+static void end_copy(aclnn_bw_job *job) { free(job); }
 
 static int meets(const char *a, int64_t size, const char *begin, int64_t length)
 {
@@ -623,7 +658,7 @@ static int copy_async(void *dst, const void *src, size_t count, aclrtStream stre
     c = malloc(sizeof *c);
     if (!c)
         return refuse(ACL_ERROR_BAD_ALLOC, "stream: no memory for another copy");
-    *c = (copy){{NULL, do_copy, copy_uses}, dst, src, count};
+    *c = (copy){{NULL, do_copy, end_copy, copy_uses}, dst, src, count};
     status = aclnn_bw_submit(stream, &c->job) ? no_stream() : 0;
     if (status)
         free(c);

@@ -23,10 +23,11 @@ int aclnn_bw_is_forked(void);
 /* Prints the line of a call if that is wanted; returns the status. `detail` is null or what phase 1 has given. */
 int aclnn_bw_logged(const char *call, int status, const uint64_t *workspace_size);
 
-/* Work on a stream. It ends itself with all that it holds, and returns a status whose message it has left. */
+/* Work on a stream, which stays in its queue until it is done. */
 typedef struct aclnn_bw_job {
     struct aclnn_bw_job *next;
-    int (*work)(struct aclnn_bw_job *job);
+    int (*work)(struct aclnn_bw_job *job); /* returns a status whose message it has left */
+    void (*end)(struct aclnn_bw_job *job); /* gives back all that it holds */
     int (*uses)(const struct aclnn_bw_job *job, const char *begin, int64_t size); /* whether it needs this memory */
 } aclnn_bw_job;
 
