@@ -12,6 +12,7 @@ import platform
 import re
 import shutil
 import sys
+import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,6 +54,7 @@ class BuildNative(build_ext):
     def build_extension(self, ext: Extension) -> None:
         self.temp = Path(self.build_temp)
         self.temp.mkdir(parents=True, exist_ok=True)
+        self.drop_run_paths()
         openmp = self.probe_openmp()
         variants = self.probe_variants()
         # Cython makes every pair of two fused types, of which only some exist: the others are unused, and dropped.
@@ -72,11 +74,20 @@ class BuildNative(build_ext):
         if SANITIZE:
             link.append(f"-fsanitize={SANITIZE}")
         self.compiler.link_shared_object(
-            objects, self.get_ext_fullpath(ext.name), libraries=[] if sys.platform == "win32" else ["m"],
-            export_symbols=self.get_export_symbols(ext), extra_postargs=link, build_temp=str(self.temp))
+            objects, self.get_ext_fullpath(ext.name), extra_postargs=link, build_temp=str(self.temp),
+            libraries=self.get_libraries(ext) if sys.platform == "win32" else ["m"],
+            export_symbols=self.get_export_symbols(ext))
         if C_LIBRARY:
             objects = [path for job, paths in zip(jobs, made, strict=True) if job[1] != "face" for path in paths]
             self.link_c_library(Path(self.get_ext_fullpath(ext.name)).parent, objects, link)
+
+    def drop_run_paths(self) -> None:
+        """Leave out the run paths that the interpreter was linked with; those in $LDFLAGS are wanted, and stay."""
+        wanted = os.environ.get("LDFLAGS", "").split()
+        theirs = {flag for flag in (sysconfig.get_config_var("LDSHARED") or "").split()
+                  if flag.startswith("-Wl,-rpath") and flag not in wanted}
+        if theirs:
+            self.compiler.linker_so = [flag for flag in self.compiler.linker_so if flag not in theirs]
 
     def copy_extensions_to_source(self) -> None:
         """For a build in place, and for an editable one."""
