@@ -7,7 +7,7 @@ UpsampleNearestExact1dBackward, AvgPool2dBackward, Im2colBackward, ReplicationPa
 """
 
 try:
-    from aclnn_bw import _native as _native
+    import aclnn_bw._native as _native  # noqa: F401  (`from aclnn_bw import` would not raise ModuleNotFoundError)
 except ModuleNotFoundError as _missing:
     if _missing.name != "aclnn_bw._native":
         raise

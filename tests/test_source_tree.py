@@ -1,6 +1,9 @@
 """What the files beside the package say of it agrees: versions, the tools' pins, what a developer is told."""
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +25,8 @@ def pins(line):
 def test_the_version_stands_in_one_place():
     version = re.escape(aclnn_bw.__version__)
     assert re.fullmatch(f'__version__ = "{version}"\n', text("aclnn_bw/_version.py"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "CONTRIBUTING.md", *map(str, (ROOT / "docs").rglob("*.md"))):
+    pages = map(str, (ROOT / "docs").rglob("*.md"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "CONTRIBUTING.md", *pages):
         assert not re.search(rf"(?<![\w.=]){version}(?![\w.])", text(name)), name
 
 
@@ -45,20 +49,30 @@ def test_the_hooks_run_what_ci_runs():
     ci = ROOT / ".ci" / "run"
     if not ci.exists():
         pytest.skip("not a checkout")
-    hooks = text(".pre-commit-config.yaml")
-    assert re.search(r"mypy --strict [\w ]+", ci.read_text(encoding="utf-8"))[0] in hooks
+    [command] = re.findall(r"mypy\"? (--strict [\w ]+)$", ci.read_text(encoding="utf-8"), re.MULTILINE)
+    assert f"entry: mypy {command}\n" in text(".pre-commit-config.yaml")
 
 
 def test_contributing_names_what_exists():
-    contributing = text("CONTRIBUTING.md")
-    names = set(re.findall(r"`((?:aclnn_bw|tests|benchmarks|docs|examples)/[\w./]*|[\w-]+\.(?:py|md|toml))`", contributing))
-    assert len(names) > 15
-    assert [name for name in sorted(names) if "OP" not in name and not (ROOT / name).exists()] == []
+    named = r"(?:aclnn_bw|tests|benchmarks|docs)/[\w./]*\w|(?<![/.])\b\w+\.(?:py|md|toml|pyx|pxd)\b"
+    names = set(re.findall(named, text("CONTRIBUTING.md")))
+    assert len(names) > 30
+    folders = [ROOT, ROOT / "tests", *(ROOT / "aclnn_bw" / name for name in ("", "_core", "_kernels", "_capi"))]
+    made = {"aclnn_bw/lib", "aclnn_bw/lib64"}  # by a build in place
+    missing = {name for name in names if not any((folder / name).exists() for folder in folders)} - made
+    assert {name for name in missing if not re.search(r"OP\b|OP_|op_", name)} == set()
 
 
 def test_contributing_names_every_folder():
     contributing = text("CONTRIBUTING.md")
-    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "aclnn_bw").rglob("*.p*") if "__pycache__" not in path.parts}
-    for folder in folders:
-        if "lib" not in folder.parts:
-            assert f"`{folder.as_posix()}/" in contributing, folder
+    for name in ("aclnn_bw", "_core", "_kernels", "_capi", "include"):
+        assert f"`{'' if name == 'aclnn_bw' else 'aclnn_bw/'}{name}/`" in contributing, name
+
+
+def test_a_source_folder_that_is_not_compiled_says_so(tmp_path):
+    shutil.copytree(ROOT / "aclnn_bw", tmp_path / "aclnn_bw", ignore=shutil.ignore_patterns("*.so", "*.pyd"))
+    done = subprocess.run(
+        [sys.executable, "-c", "import aclnn_bw"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "ImportError: aclnn_bw is imported from a source folder that is not compiled" in done.stderr

@@ -59,8 +59,9 @@ def program(name):
 
 def run(*command, **environment):
     done = subprocess.run(
-        [str(word) for word in command], env={"PATH": OUTSIDE, **environment}, capture_output=True, text=True, check=False
-    )
+        [str(word) for word in command], env={"PATH": OUTSIDE, **environment}, cwd=PACKAGE.parent, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -70,12 +71,12 @@ def run(*command, **environment):
 
 def test_it_is_small_and_for_any_linux():
     assert Path(WHEEL).stat().st_size < 5e6
-    assert "linux_" in Path(WHEEL).name.replace("-linux_", "-not_repaired_")
+    assert "-manylinux_" in Path(WHEEL).name
 
 
 def test_it_holds_the_package_alone():
     with ZipFile(WHEEL) as wheel:
-        names = wheel.namelist()
+        names = [name for name in wheel.namelist() if not name.endswith("/")]
     folders = {name.partition("/")[0] for name in names}
     version = aclnn_bw.__version__
     assert folders == {"aclnn_bw", "aclnn_bw.libs", f"aclnn_bw-{version}.dist-info"}
@@ -234,7 +235,7 @@ int main(void)
     char line[4096];
     FILE *maps = fopen("/proc/self/maps", "r");
     while (fgets(line, sizeof line, maps))
-        if (strstr(line, "libgomp") || strstr(line, "Threads:"))
+        if (strstr(line, "libgomp"))
             fputs(strchr(line, '/'), stdout);
     FILE *status = fopen("/proc/self/status", "r");
     while (fgets(line, sizeof line, status))
@@ -267,5 +268,6 @@ def test_a_c_program(way, tmp_path):
         environment = {"LD_LIBRARY_PATH": f"{prefix}/lib64"}
     run(program("gcc"), "-std=c99", "-Wall", "-Werror", source, "-o", to, *flags)
     printed = run(to, **THREADS, **environment).split("\n")
-    assert {line for line in printed if "libgomp" in line} == {str(path) for path in PACKAGE.parent.glob("aclnn_bw.libs/*")}
+    ours = {str(path) for path in PACKAGE.parent.glob("aclnn_bw.libs/*")}
+    assert {line for line in printed if "libgomp" in line} == ours
     assert "Threads:\t2" in printed
