@@ -7,9 +7,9 @@ UpsampleNearestExact1dBackward, AvgPool2dBackward, Im2colBackward, ReplicationPa
 """
 
 try:
-    import aclnn_bw._native as _native  # noqa: F401  (`from aclnn_bw import` would not raise ModuleNotFoundError)
-except ModuleNotFoundError as _missing:
-    if _missing.name != "aclnn_bw._native":
+    from aclnn_bw import _native as _native
+except ImportError as _missing:  # of _native itself; what fails within it has another name, or none
+    if _missing.name != "aclnn_bw":
         raise
     raise ImportError(
         "aclnn_bw is imported from a source folder that is not compiled: install it (pip install .) and leave this "
