@@ -186,6 +186,24 @@ def test_several_bits_no_bit_and_bits_in_the_padding_by_hand():
     assert one_call(grad, (1, 2, 2), reference.bitmask(hits), 2, 1, 1).tolist() == expected
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_one_bit_in_the_padding_touches_no_other_plane(dtype):
+    """Windows of 5x5 with their maxima in the middle, but for the first and the last of some channels."""
+    pool = MaxPool((2, 6, 9, 11), 5, 1, 2)
+    hits = np.zeros(pool.hits_shape, bool)
+    hits[:, :, 12] = True
+    grad = np.arange(1, 1 + 2 * 6 * 9 * 11).reshape(pool.output_shape).astype(dtype)
+    expected = grad.copy()
+    for c in (1, 4, 5):
+        hits[:, c, 12, 0, 0] = hits[:, c, 12, -1, -1] = False
+        hits[:, c, 0, 0, 0] = hits[:, c, -1, -1, -1] = True
+        expected[:, c, 0, 0] = expected[:, c, -1, -1] = 0
+    out = Guarded(pool.input_shape, grad.dtype)
+    one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes, out=out.view)
+    assert_same_bytes(out.view, expected)
+    out.assert_outside_untouched()
+
+
 # ---- every entry point against the twin ------------------------------------------------------------------------------
 
 

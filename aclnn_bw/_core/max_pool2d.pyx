@@ -280,12 +280,14 @@ cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, in
     cdef PoolAxis* w = &plan.w
     cdef int64_t band, size = 0
     plan.algorithm = SCATTER
-    plan.sweep = most(1, least(plan.lanes, quotient(SCRATCH_BYTES // 2, w.size * real)))
+    # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
+    plan.sweep = TEAM if plan.argmax and not (plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1) else LANES
+    plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
     band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads)
     # Places are counted in 16 bits.
     plan.placed = (not plan.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
                    and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
-    plan.block = most(1, quotient(BLOCK, w.out)) if plan.placed else 1
+    plan.block = most(1, quotient(BLOCK, w.out)) if plan.placed or plan.argmax else 1
     plan.row_pitch = plan.block * w.out
     plan.sum_pitch = band * w.size + 1      # one more for what lies outside
     size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)

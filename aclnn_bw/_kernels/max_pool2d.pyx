@@ -16,13 +16,14 @@ their own (max_pool2d_columns.h), it takes a quarter to 0.7 of the time of scatt
 the L1 cache; what cannot be read or written where it lies (strides, and 16-bit types without AVX-512, but for most
 results with AVX2) passes through the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all
 other kernels of more than a few positions, for rows of few windows and for rows too long for the scratch: the sums of a
-band of rows lie in the scratch. For kernels of up to 16x16 positions the words of a block of windows are first turned
-into each channel's kernel row and column, by a few operations for 16 channels and 8 or 16 windows together; where a
-channel has just one bit in each of them, its windows are added one by one without a branch. Else, and in larger
-kernels, the set bits of each word are walked (3 to 7 times as long). PLANES, for planes of at most 64 positions and
-rows of few windows: the same for all planes of a group in one go, in gradInput itself where its planes are dense; it
-mostly takes a tenth to 0.9 of the time of the others, which pay for each row. Which of them runs depends on the
-geometry and the dtype alone.
+band of rows lie in the scratch, or, if that is a whole plane and a dense one, in gradInput itself. Indices are added
+for four channels side by side, for neighbouring windows with the same maximum wait for each other's sums. For kernels
+of up to 16x16 positions the words of a block of windows are first turned into each channel's kernel row and column, by
+a few operations for 16 channels and 8 or 16 windows together; where a channel has just one bit in each of them, its
+windows are added one by one without a branch. Else, and in larger kernels, the set bits of each word are walked (3 to 7
+times as long). PLANES, for planes of at most 64 positions and rows of few windows: the same for all planes of a group
+in one go, in gradInput itself where its planes are dense; it mostly takes a tenth to 0.9 of the time of the others,
+which pay for each row. Which of them runs depends on the geometry and the dtype alone.
 
 An argmax mask is checked chunk by chunk, before its windows are summed. Where an index lies outside its window, the
 unit is searched anew for the first.
@@ -35,9 +36,10 @@ Why every access is in bounds: the plan has proved the shapes of all tensors and
 container of at least mask_end bytes. A term covers the columns q in [begin, end) for which window q - t exists; outside
 it neither gradient nor mask is read, and what is prefetched is not read either. Words are read at k < K and p < Ho*Wo
 only, but for vectors that reach beyond a row without leaving the table (max_pool2d_pairs.h, aclnn_bw_window_codes). An
-index is compared, never used as an address, except in SCATTER, where it is first compared with the band's bounds (the
-place of a bit is the element behind the band's sums if its row or column is outside: aclnn_bw_window_places), and in
-PLANES, where it is first found among the positions of its window.
+index is compared, never used as an address, except in SCATTER, where it has been found in its window and is compared
+with the band's bounds if that is not the whole plane, and in PLANES, where it is first found among the positions of its
+window. The place of a bit is the element behind the band's sums if its row or column is outside
+(aclnn_bw_window_places); sums in gradInput have no such element, so that the bits of such a channel are walked.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
@@ -77,17 +79,19 @@ cdef extern from "max_pool2d.h" nogil:
     void scatter_f64 "aclnn_bw_scatter_f64" (
         double* sums, int64_t sum_pitch, int64_t step, const double* grad, int64_t grad_pitch, const char* words,
         int first, uint32_t lanes, int64_t n) noexcept
-    void scatter_at_f32 "aclnn_bw_scatter_f32_at" (
-        float* sums, int64_t low, int64_t high, const float* grad, const char* mask, int64_t n) noexcept
-    void scatter_at_f64 "aclnn_bw_scatter_f64_at" (
-        double* sums, int64_t low, int64_t high, const double* grad, const char* mask, int64_t n) noexcept
+    void scatter_at_f32 "aclnn_bw_scatter_at_f32" (
+        float* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const float* grad, int64_t grad_pitch,
+        const char* mask, int64_t mask_pitch, int64_t channels, int64_t n, bint whole) noexcept
+    void scatter_at_f64 "aclnn_bw_scatter_at_f64" (
+        double* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const double* grad, int64_t grad_pitch,
+        const char* mask, int64_t mask_pitch, int64_t channels, int64_t n, bint whole) noexcept
     void window_starts "aclnn_bw_window_starts" (
         uint16_t* tops, uint16_t* lefts, int64_t windows, int64_t rows, int64_t down, int64_t along,
         int64_t pad) noexcept
     uint32_t window_codes "aclnn_bw_window_codes" (
         uint16_t* nibbles, const char* words, int64_t pitch, int64_t kernel_rows, int64_t kernel_columns,
         int64_t n) noexcept
-    void window_places "aclnn_bw_window_places" (
+    bint window_places "aclnn_bw_window_places" (
         uint16_t* at, const uint16_t* nibbles, int c, const uint16_t* tops, uint16_t top, const uint16_t* lefts,
         uint16_t left, uint16_t height, uint16_t width, int64_t n) noexcept
     void scatter_to_f32 "aclnn_bw_scatter_to_f32" (
@@ -484,9 +488,9 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     return True
 
 
-cdef void scatter_words(const MaxPool2dPlan* plan, real* sums, const real* grad, int64_t grad_pitch, const char* mask,
-                        int64_t lane, uint32_t lanes, int64_t ih, int64_t rows, int64_t oh, int64_t begin,
-                        int64_t end) noexcept nogil:
+cdef void scatter_words(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitch, const real* grad, int64_t grad_pitch,
+                        const char* mask, int64_t lane, uint32_t lanes, int64_t ih, int64_t rows, int64_t oh,
+                        int64_t begin, int64_t end) noexcept nogil:
     """Windows [begin, end) of row oh, any number of bits: `lanes` of the channels from `lane`; grad is window 0."""
     cdef const PoolAxis* h = &plan.h
     cdef const PoolAxis* w = &plan.w
@@ -507,19 +511,20 @@ cdef void scatter_words(const MaxPool2dPlan* plan, real* sums, const real* grad,
                 words = mask + 2 * ((kh * w.kernel + kw) * plan.pitch + oh * w.out + ow)
                 to = sums + row * w.size + ow * w.stride - w.pad + kw
                 if real is float:
-                    scatter_f32(to, plan.sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
+                    scatter_f32(to, sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
                                 ow_end - ow)
                 else:
-                    scatter_f64(to, plan.sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
+                    scatter_f64(to, sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
                                 ow_end - ow)
             kw -= 1
 
 
-cdef void scatter_places(const MaxPool2dPlan* plan, real* sums, const real* grad, int64_t grad_pitch,
-                         int64_t grad_step, const char* mask, int64_t lane, int64_t count, uint16_t* places, int64_t ih,
-                         int64_t rows, int64_t oh, int64_t oh_end) noexcept nogil:
+cdef void scatter_places(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitch, bint in_place, const real* grad,
+                         int64_t grad_pitch, int64_t grad_step, const char* mask, int64_t lane, int64_t count,
+                         uint16_t* places, int64_t ih, int64_t rows, int64_t oh, int64_t oh_end) noexcept nogil:
     """Rows [oh, oh_end) of windows, no more than a block, of `count` channels: a channel that has exactly one bit in
-    each window by its places, any other bit by bit. Either adds the windows of a position in ascending order."""
+    each window by its places, which `in_place` must be all inside, any other bit by bit. Either adds the windows of a
+    position in ascending order."""
     cdef const PoolAxis* w = &plan.w
     cdef uint16_t* tops = places
     cdef uint16_t* lefts = places + BLOCK
@@ -541,25 +546,27 @@ cdef void scatter_places(const MaxPool2dPlan* plan, real* sums, const real* grad
                 continue
             channels = 0
             while channels < least(count - j, TOGETHER) and not other >> (j + channels) & 1:
-                window_places(at + channels * BLOCK, nibbles, <int>(lane + j + channels), tops,
-                              <uint16_t>(oh * plan.h.stride - plan.h.pad - ih), lefts, <uint16_t>(start * w.stride),
-                              <uint16_t>rows, <uint16_t>w.size, n)
-                channels += 1
+                if window_places(at + channels * BLOCK, nibbles, <int>(lane + j + channels), tops,
+                                 <uint16_t>(oh * plan.h.stride - plan.h.pad - ih), lefts, <uint16_t>(start * w.stride),
+                                 <uint16_t>rows, <uint16_t>w.size, n) and in_place:
+                    other |= <uint32_t>1 << (j + channels)
+                else:
+                    channels += 1
             row = 0
             width = n if grad_step == w.out else least(n, w.out)
             while row * width < n:
                 if real is float:
-                    scatter_to_f32(sums + j * plan.sum_pitch, plan.sum_pitch, at + row * width,
+                    scatter_to_f32(sums + j * sum_pitch, sum_pitch, at + row * width,
                                    grad + j * grad_pitch + row * grad_step + start, grad_pitch, channels, width)
                 else:
-                    scatter_to_f64(sums + j * plan.sum_pitch, plan.sum_pitch, at + row * width,
+                    scatter_to_f64(sums + j * sum_pitch, sum_pitch, at + row * width,
                                    grad + j * grad_pitch + row * grad_step + start, grad_pitch, channels, width)
                 row += 1
             j += channels
         if other != 0:
             for row in range(oh, oh_end):
-                scatter_words(plan, sums, grad + (row - oh) * grad_step, grad_pitch, mask, lane, other, ih, rows, row,
-                              start, least(start + n, w.out))
+                scatter_words(plan, sums, sum_pitch, grad + (row - oh) * grad_step, grad_pitch, mask, lane, other, ih,
+                              rows, row, start, least(start + n, w.out))
         start += n
 
 
@@ -569,8 +576,12 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
     """`rows` rows from row ih of the `lanes` planes of a group."""
     cdef const PoolAxis* h = &plan.h
     cdef const PoolAxis* w = &plan.w
-    cdef bint direct = (not plan.reduced and plan.pooled_strides[3] == 1
+    cdef bint native = (not plan.reduced
                         and ((real is float and element is float) or (real is double and element is double)))
+    cdef bint direct = native and plan.pooled_strides[3] == 1
+    cdef bint in_place = (native and plan.bands == 1 and plan.image_strides[3] == 1
+                          and plan.image_strides[2] == w.size)
+    cdef int64_t sum_pitch = plan.image_strides[1] if in_place else plan.sum_pitch
     cdef real* packed = <real*>(scratch + plan.at_rows)
     cdef const real* grad = packed
     cdef int64_t grad_pitch = plan.pooled_strides[1] if direct else plan.row_pitch
@@ -579,14 +590,20 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
     cdef uint16_t* places = <uint16_t*>(scratch + plan.at_places)
     cdef element* cells = <element*>(scratch + plan.at_cells)
     cdef int64_t last = end_window(h, ih + rows - 1)
-    cdef int64_t lane, swept, j, oh, oh_end, row
+    cdef int64_t lane, swept, j, oh, oh_end, row, width
     cdef const char* indices
     if plan.placed:
         window_starts(places, places + BLOCK, least(w.out, BLOCK), plan.block, h.stride, w.stride, w.pad)
     lane = 0
     while lane < lanes:
         swept = least(plan.sweep, lanes - lane)
-        memset(sums, 0, <size_t>(swept * plan.sum_pitch) * sizeof(real))
+        if in_place:
+            sums = <real*>(grad_input__chw + lane * sum_pitch)
+        if in_place and sum_pitch != h.size * w.size:
+            for j in range(swept):
+                memset(sums + j * sum_pitch, 0, <size_t>(h.size * w.size) * sizeof(real))
+        else:
+            memset(sums, 0, <size_t>(swept * sum_pitch) * sizeof(real))
         oh = first_window(h, ih)
         while oh < last:
             oh_end = least(oh + plan.block, last)
@@ -597,22 +614,25 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
                     load_channels(plan, packed + (row - oh) * w.out, plan.row_pitch, grad_output__chw
                                   + lane * plan.pooled_strides[1] + row * plan.pooled_strides[2], swept, cells)
             if plan.placed:
-                scatter_places(plan, sums, grad, grad_pitch, grad_step, mask, lane, swept, places, ih, rows, oh,
-                               oh_end)
+                scatter_places(plan, sums, sum_pitch, in_place, grad, grad_pitch, grad_step, mask, lane, swept, places,
+                               ih, rows, oh, oh_end)
             elif plan.argmax:
-                for j in range(swept):
-                    indices = mask + 4 * ((lane + j) * h.out + oh) * w.out
+                width = (oh_end - oh) * w.out if grad_step == w.out else w.out
+                for row in range(quotient((oh_end - oh) * w.out, width)):
+                    indices = mask + 4 * ((lane * h.out + oh) * w.out + row * width)
                     if real is float:
-                        scatter_at_f32(sums + j * plan.sum_pitch, ih * w.size, (ih + rows) * w.size,
-                                       grad + j * grad_pitch, indices, w.out)
+                        scatter_at_f32(sums, sum_pitch, <uint32_t>(ih * w.size), <uint32_t>(rows * w.size),
+                                       grad + row * grad_step, grad_pitch, indices, h.out * w.out, swept, width,
+                                       plan.bands == 1)
                     else:
-                        scatter_at_f64(sums + j * plan.sum_pitch, ih * w.size, (ih + rows) * w.size,
-                                       grad + j * grad_pitch, indices, w.out)
+                        scatter_at_f64(sums, sum_pitch, <uint32_t>(ih * w.size), <uint32_t>(rows * w.size),
+                                       grad + row * grad_step, grad_pitch, indices, h.out * w.out, swept, width,
+                                       plan.bands == 1)
             else:
-                scatter_words(plan, sums, grad, grad_pitch, mask, lane, <uint32_t>((1 << swept) - 1), ih, rows, oh, 0,
-                              w.out)
+                scatter_words(plan, sums, sum_pitch, grad, grad_pitch, mask, lane, <uint32_t>((1 << swept) - 1), ih,
+                              rows, oh, 0, w.out)
             oh = oh_end
-        for j in range(swept):
+        for j in range(0 if in_place else swept):
             if plan.image_strides[3] == 1 and plan.image_strides[2] == w.size:
                 store_sums(plan, grad_input__chw + (lane + j) * plan.image_strides[1] + ih * w.size, 1,
                            sums + j * plan.sum_pitch, cells, rows * w.size)
