@@ -79,9 +79,14 @@ cdef extern from * nogil:
     /* Room for the table of kernels: a variable of Cython's own belongs to a module, and nothing makes one here. */
     static void *aclnn_bw_table_room[64];
 
-    /* C++ programs delete[] what they are given; only operator new[] goes with that. It is there if C++ is. */
+    /* C++ programs delete[] what they are given; only operator new[] goes with that. Where the runtime of C++ is, it has
+     * both of these; a memory checker brings the first alone, into programs in C too, which free. */
     extern void *_Znam(size_t) __attribute__((weak));
-    static void *aclnn_bw_new_array(size_t size) { return _Znam ? _Znam(size) : malloc(size); }
+    extern void *__cxa_begin_catch(void *) __attribute__((weak));
+    static void *aclnn_bw_new_array(size_t size)
+    {
+        return _Znam && __cxa_begin_catch ? _Znam(size) : malloc(size);
+    }
     """
     void* table_room "aclnn_bw_table_room"
     void* new_array "aclnn_bw_new_array" (size_t size) noexcept

@@ -72,9 +72,15 @@ aclnn_bw_slot *aclnn_bw_take_slot(aclnn_bw_slots *slots)
     return slot;
 }
 
+/* Atomic though the slot is the caller's own: a late user of an old handle may still try to refer to it, in vain. */
+static uint64_t generation_of(const aclnn_bw_slot *slot)
+{
+    return __atomic_load_n(&slot->word, __ATOMIC_RELAXED) >> GENERATION_SHIFT;
+}
+
 void aclnn_bw_give_slot(aclnn_bw_slots *slots, aclnn_bw_slot *slot)
 {
-    uint64_t generation = (slot->word >> GENERATION_SHIFT) + 1;
+    uint64_t generation = generation_of(slot) + 1;
     slot->object = NULL;
     if (generation >> (64 - GENERATION_SHIFT))
         return; /* every handle of this slot was used once: it serves no more */
@@ -87,7 +93,7 @@ void aclnn_bw_give_slot(aclnn_bw_slots *slots, aclnn_bw_slot *slot)
 
 void *aclnn_bw_publish(aclnn_bw_slots *slots, aclnn_bw_slot *slot)
 {
-    uint64_t generation = slot->word >> GENERATION_SHIFT;
+    uint64_t generation = generation_of(slot);
     __atomic_store_n(&slot->word, generation << GENERATION_SHIFT | VALID, __ATOMIC_RELEASE);
     return (void *)(uintptr_t)(generation << GENERATION_SHIFT | (uint64_t)slot->index << INDEX_SHIFT
                                | slots->kind << 1 | 1);

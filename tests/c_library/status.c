@@ -456,6 +456,29 @@ static void workspaces(void)
     (void)aclDestroyIntArray(ones);
 }
 
+/* The same call again and again, of which one in between is wrong in nothing but its addresses. */
+static void again(const pool *p)
+{
+    static float both[INPUTS + OUTPUTS];
+    pool crossed = new_pool(both + INPUTS, both), q = new_pool(both + INPUTS, both);
+    aclOpExecutor *executor = NULL;
+    uint64_t size = 77;
+    IS(aclSetRawTensorAddr(crossed.gradOutput, both + 4), 0);
+    for (int i = 1; i < 4; i++) {
+        fill(given, OUTPUTS, (float)i);
+        fill(both + INPUTS, OUTPUTS, (float)(10 * i));
+        IS(aclnnAvgPool2dBackward(NULL, 0, planned(p), NULL), 0);
+        SAYS(plan(&crossed, &size, &executor), 161002, "gradInput");
+        TRUE(size == 77 && executor == NULL);
+        IS(aclnnAvgPool2dBackward(NULL, 0, planned(&q), NULL), 0);
+        TRUE(holds(made, (float)i) && holds(both, (float)(10 * i)));
+    }
+    IS(aclSetRawTensorAddr(crossed.gradOutput, (char *)both + 1), 0);
+    SAYS(plan(&crossed, &size, &executor), 161002, "align");
+    delete_pool(&crossed);
+    delete_pool(&q);
+}
+
 static int compare(const void *a, const void *b)
 {
     const uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
@@ -501,6 +524,7 @@ int main(int argc, char **argv)
     executors(&p);
     lifetimes();
     workspaces();
+    again(&p);
     many(&p, argc > 1 ? atoi(argv[1]) : 1000);
     delete_pool(&p);
     IS(aclrtResetDevice(0), 0);

@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +21,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from engine_helpers import GEOMETRIES, NUMPY_DTYPE, OPERATORS, PRODUCTS, Call, sentinel_array, sentinels
+from engine_helpers import GEOMETRIES, NUMPY_DTYPE, OPERATORS, PRODUCTS, Call, sentinels
 
 import aclnn_bw
 
@@ -69,11 +71,11 @@ def environment(**settings: str) -> dict[str, str]:
     return kept | settings
 
 
-def run(program: Path | str, *arguments: str, prelude: Sequence[str] = (), timeout: float = 120, **settings: str) -> str:
+def run(program: Path, *arguments: str, prelude: Sequence[str] = (), **settings: str) -> str:
     """What a program prints that must end well."""
     done = subprocess.run(
         [*prelude, str(program), *arguments], env=environment(**settings), capture_output=True, text=True,
-        timeout=timeout, check=False,
+        timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{program} {arguments} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -214,7 +216,7 @@ def test_cann_names_are_on_no_default_path():
     path = shutil.which("ldconfig") or "/sbin/ldconfig"
     known = subprocess.run([path, "-p"], capture_output=True, text=True, check=True).stdout
     assert str(PREFIX) not in known
-    assert not any("lib64" == folder.name for folder in LIB.iterdir())  # one -L for our name does not bring theirs
+    assert not any(folder.name == "lib64" for folder in LIB.iterdir())  # one -L for our name does not bring theirs
 
 
 # ---- the samples ----------------------------------------------------------------------------------------------------
@@ -526,7 +528,7 @@ FORMATS = [int(member) for member in aclnn_bw.aclFormat]
 
 def spoil_tensor(rng, tensor: Placed, others: list[Placed]) -> Placed | None:
     """Another tensor in its place, with something that is wrong more often than not."""
-    changed = Placed(**{**vars(tensor)})
+    changed = Placed(**vars(tensor))
     size = NUMPY_DTYPE[aclnn_bw.aclDataType(tensor.dtype)].itemsize
     what = rng.choice(
         ["null", "dtype", "format", "sizes", "rank", "strides", "offset", "storage", "unbound", "at", "shared", "huge"]
@@ -616,3 +618,189 @@ def test_a_c_program_gets_the_same_refusals(caller, product, layout):
     seen = {status for answer in found for status in (answer[0], answer[2])}
     assert seen >= {0, 161001, 161002}
     assert not any("None" in answer[3] for answer in found)
+
+
+# ---- states, errors, deferred work ----------------------------------------------------------------------------------
+
+
+def test_every_status_and_what_a_refusal_leaves(program):
+    # 300,000 executors are left behind: each is told apart from the others to the end.
+    assert run(program("status.c"), "300000") == ""
+
+
+def test_work_waits_for_a_synchronize_if_asked_to(program):
+    assert run(program("waiting.c"), ACLNN_BW_ASYNC="1", ACLNN_BW_MASK_LAYOUT="argmax") == ""
+
+
+def test_a_missing_synchronize_shows(program, tmp_path):
+    """The point of ACLNN_BW_ASYNC=1: a program that forgets it prints zeros and may not free what the work needs."""
+    source = (HERE / "samples" / "avg_pool2d_backward.cpp").read_text()
+    forgetful = tmp_path / "forgetful.cpp"
+    forgetful.write_text(re.sub(r".*aclrtSynchronizeStream.*\n", "", source))
+    built = compiled(CPP11, [forgetful], tmp_path / "forgetful", [f"-I{HERE / 'samples'}"])
+    assert run(built) == SAMPLES["avg_pool2d_backward.cpp"]()
+    done = subprocess.run([built], env=environment(ACLNN_BW_ASYNC="1"), capture_output=True, text=True, check=False)
+    assert set(done.stdout.split()[1:]) == {"0"}
+    assert done.returncode == 1
+    assert "aclrtFree: error 107000: devPtr: work that waits on a stream needs it; synchronize first" in done.stderr
+
+
+def test_the_log_has_a_line_for_every_call(program):
+    built = program("samples/avg_pool2d_backward.cpp", compiler=CPP11)
+    done = subprocess.run(
+        [str(built)], env=environment(ACLNN_BW_LOG="1"), capture_output=True, text=True, check=True
+    )
+    tensors = ["aclrtMalloc", "aclrtMemcpy", "aclCreateTensor"] * 3
+    wanted = ["aclInit", "aclrtSetDevice", "aclrtCreateStream", *tensors, *["aclCreateIntArray"] * 3]
+    wanted += ["aclnnAvgPool2dBackwardGetWorkspaceSize", "aclnnAvgPool2dBackward", "aclrtSynchronizeStream"]
+    wanted += ["aclrtMemcpy", *["aclDestroyTensor", "aclrtFree"] * 3, *["aclDestroyIntArray"] * 3]
+    wanted += ["aclrtDestroyStream", "aclrtResetDevice", "aclFinalize"]
+    lines = done.stderr.splitlines()
+    assert [line.split()[1] for line in lines] == wanted
+    assert all(re.fullmatch(r"aclnn_bw: \w+ -> 0(, workspace 0 bytes)?", line) for line in lines)
+    assert done.stdout == SAMPLES["avg_pool2d_backward.cpp"]()
+    quiet = subprocess.run([str(built)], env=environment(ACLNN_BW_LOG="0"), capture_output=True, check=True)
+    assert quiet.stderr == b""
+
+
+def test_the_log_tells_refusals(program):
+    settings = environment(ACLNN_BW_LOG="1", ACLNN_BW_SOC="Ascend310P")
+    done = subprocess.run([str(program("environment.c"))], env=settings, capture_output=True, text=True, check=True)
+    assert re.search(r"^aclnn_bw: aclnnAvgPool2dBackwardGetWorkspaceSize -> 161002: cubeMathType", done.stderr, re.M)
+    assert re.search(r"^aclnn_bw: aclGetRecentErrMsg -> 0$", done.stderr, re.M)
+
+
+@pytest.mark.parametrize("soc", PRODUCTS)
+def test_the_environment_chooses_the_product(program, soc):
+    told = run(program("environment.c"), ACLNN_BW_SOC=soc)
+    assert f"soc {soc}\n" in told
+    taken = soc in ("Host", "Ascend910B")  # full float32
+    assert f"phase1 {0 if taken else 161002} " in told
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ACLNN_BW_SOC": "x"}, "ACLNN_BW_SOC = 'x': must be one of 'Ascend910', 'Ascend310P', 'Ascend910B', 'Host'"),
+        ({"ACLNN_BW_MASK_LAYOUT": "x"}, "ACLNN_BW_MASK_LAYOUT = 'x': must be one of 'bitmask', 'argmax'"),
+        ({"ACLNN_BW_SOC": "y" * 5000}, f"ACLNN_BW_SOC = '{'y' * 40}': must be one of"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_told(program, settings, message):
+    told = run(program("environment.c"), **settings)
+    assert f"aclInit 100000 {message}" in told
+    assert f"phase1 161002 {message}" in told
+    told = run(program("environment.c"), "nothing", **settings)
+    assert f"phase1 161002 {message}" in told
+
+
+@pytest.mark.parametrize("name", ["ACLNN_BW_NUM_THREADS", "OMP_NUM_THREADS", "ACLNN_BW_ISA"])
+@pytest.mark.parametrize("value", ["x", "0", "-1", "99999999999999999999", "4x", "v9"])
+def test_a_value_that_makes_no_sense_is_told_once_and_ignored(program, name, value):
+    if name == "OMP_NUM_THREADS" and value != "x":
+        pytest.skip("libgomp has words of its own for them")
+    done = subprocess.run(
+        [str(program("environment.c"))], env=environment(**{name: value}), capture_output=True, text=True, check=True
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("aclnn_bw:")]
+    assert len(lines) == 1, done.stderr
+    assert f"{name}='{value}' is ignored" in lines[0]
+    assert "phase2 0" in done.stdout
+
+
+# ---- threads --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("defers", ["0", "1"])
+@pytest.mark.parametrize("part", ["alone", "together", "going", "fork"])
+def test_many_threads(program, part, defers):
+    run(program("threads.c"), part, ACLNN_BW_ASYNC=defers)
+
+
+def generated() -> list[Path]:
+    """The C files below the face that have threads to care for, as the build has left them."""
+    [folder] = sorted(HERE.parents[1].glob(f"build/temp.*{build_tag()}"))[:1] or [Path("/nonexistent")]
+    files = [folder / "cython" / "aclnn_bw" / name for name in ("_capi/calls.c", "_core/executor.c", "_core/status.c")]
+    return [*files, *sorted((HERE.parents[1] / "aclnn_bw" / "_capi").glob("*.c"))]
+
+
+def build_tag() -> str:
+    return f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+
+
+@pytest.fixture(scope="module")
+def thread_sanitizer(folder) -> Path:
+    """threads.c and all that has locks, instrumented; the kernels as they are, and no OpenMP, of which it knows
+    nothing."""
+    sources = generated()
+    objects = sorted(HERE.parents[1].glob(f"build/temp.*{build_tag()}/_*/**/*.o"))
+    objects = [path for path in objects if "_capi" not in path.parts and path.stem not in ("executor", "status")]
+    if not all(path.exists() for path in sources) or not objects:
+        unavailable("no objects of this Python's build in build/")
+    root = HERE.parents[1] / "aclnn_bw"
+    include = [*(f"-I{root / name}" for name in ("_core", "_kernels", "_capi", "include"))]
+    include.append(f"-I{sysconfig.get_paths()['include']}")
+    flags = ["-g", "-O1", "-fsanitize=thread", "-ffunction-sections", "-fdata-sections", "-fvisibility=hidden"]
+    if any("_kernels_v2" in path.parts for path in objects):
+        flags.append("-DACLNN_BW_VARIANTS")
+
+    def compile_one(source: Path) -> str:
+        names = [f"-DPyInit_{source.stem}=PyInit_{source.stem}_tsan", "-DCYTHON_NO_PYINIT_EXPORT"]
+        to = folder / f"tsan_{source.stem}.o"
+        subprocess.run(["gcc", *flags, *names, *include, "-c", str(source), "-o", str(to)], check=True)
+        return str(to)
+
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(compile_one, [*sources, HERE / "threads.c"]))
+    to = folder / "threads_tsan"
+    command = ["gcc", "-fsanitize=thread", "-o", str(to), *made, *map(str, objects)]
+    command += ["-Wl,--gc-sections", "-lm", "-pthread"]  # without the sections that need Python
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return to
+
+
+@pytest.mark.parametrize("defers", ["0", "1"])
+@pytest.mark.parametrize("part", ["alone", "together", "going"])
+def test_thread_sanitizer(thread_sanitizer, part, defers):
+    options = "halt_on_error=1:exitcode=66"
+    prelude = ["setarch", "-R"] if shutil.which("setarch") else []  # more random addresses than it can take
+    run(thread_sanitizer, part, "60", prelude=prelude, ACLNN_BW_ASYNC=defers, TSAN_OPTIONS=options)
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------
+
+CHECKED = {  # program: its compiler, and what it needs in the environment
+    **{f"samples/{name}": (languages(name)[0], {}) for name in SAMPLES},
+    "status.c": (C99, {}),
+    "waiting.c": (C99, {"ACLNN_BW_ASYNC": "1", "ACLNN_BW_MASK_LAYOUT": "argmax"}),
+    "arrays.cpp": (CPP17, {}),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_valgrind_finds_nothing(program, name):
+    if not shutil.which("valgrind"):
+        unavailable("no valgrind")
+    kinds = "definite,indirect,possible"
+    compiler, settings = CHECKED[name]
+    run(
+        program(name, compiler=compiler), prelude=[
+            "valgrind", "-q", "--error-exitcode=1", "--leak-check=full", f"--show-leak-kinds={kinds}",
+            f"--errors-for-leak-kinds={kinds}",
+        ], ACLNN_BW_NUM_THREADS="1", **settings,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_address_and_undefined_behaviour_sanitizers_find_nothing(program, name):
+    compiler, settings = CHECKED[name]
+    flags = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    run(program(name, *flags, compiler=compiler), ASAN_OPTIONS="alloc_dealloc_mismatch=1:detect_leaks=1", **settings)
+
+
+def test_the_sanitized_caller_touches_nothing_beside_its_memory(program):
+    """Calls of which every memory is a block of its own, as long as it is said to be."""
+    flags = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    rng = np.random.default_rng(8)
+    compare(program("caller.c", *flags), [spoiled(rng, name, "bitmask") for name in OPERATORS for _ in range(40)])
