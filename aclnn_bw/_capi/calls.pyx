@@ -79,8 +79,8 @@ cdef extern from * nogil:
     /* Room for the table of kernels: a variable of Cython's own belongs to a module, and nothing makes one here. */
     static void *aclnn_bw_table_room[64];
 
-    /* C++ programs delete[] what they are given; only operator new[] goes with that. Where the runtime of C++ is, it has
-     * both of these; a memory checker brings the first alone, into programs in C too, which free. */
+    /* C++ programs delete[] what they are given; only operator new[] goes with that. Where the runtime of C++ is, both
+     * of these are; AddressSanitizer brings the first alone, into programs in C too, which free. */
     extern void *_Znam(size_t) __attribute__((weak));
     extern void *__cxa_begin_catch(void *) __attribute__((weak));
     static void *aclnn_bw_new_array(size_t size)
