@@ -245,15 +245,17 @@ def test_import_has_no_side_effects():
     assert done.stderr == ""
 
 
-def test_import_is_quick():
+def test_import_is_quick_beside_numpys():
     code = """
         import time
+        start = time.process_time()
         import numpy
+        numpys = time.process_time() - start
         start = time.process_time()
         import aclnn_bw
-        print(time.process_time() - start)
+        print((time.process_time() - start) / numpys)
     """
-    assert min(float(run_python(code).stdout) for _ in range(5)) < 0.02
+    assert min(float(run_python(code).stdout) for _ in range(5)) < 0.5
 
 
 @pytest.mark.parametrize("heavy", ["torch", "argparse", "asyncio", "concurrent.futures", "multiprocessing", "doctest"])

@@ -9,6 +9,7 @@ import signal
 import sys
 import textwrap
 import threading
+import time
 import weakref
 
 import numpy as np
