@@ -20,7 +20,7 @@ from aclnn_bw._core.executor cimport (
 )
 from aclnn_bw._core.names cimport TEXT, choose, tuple_text
 from aclnn_bw._core.status cimport refuse
-from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_meets, tensor_size
+from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_bounds, tensor_meets, tensor_size
 from aclnn_bw._core.types cimport (
     AVG_POOL2D_BACKWARD, C_CALL, DT_COMPLEX128, DT_COMPLEX64, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR,
     ERR_INVALID, ERR_NULLPTR, IM2COL_BACKWARD, MAX_INTS, MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, MAX_RANK,
@@ -49,7 +49,7 @@ cdef extern from "runtime.h" nogil:
 cdef enum:
     MOST_ARRAYS = 5         # int arrays of an operator
     MOST_NUMBERS = 4
-    RECIPE_SIZE = 640       # of a slot's room; a multiple of ALIGNMENT
+    RECIPE_SIZE = 704       # of a slot's room; a multiple of ALIGNMENT
 
 cdef extern from "handles.h" nogil:
     enum:
@@ -448,6 +448,8 @@ cdef struct Recipe:
     double scales
     int64_t[MOST_ARRAYS] lengths    # -1: null
     IntArray[MOST_ARRAYS] arrays
+    int64_t[MAX_TENSORS] lowest     # bytes of each tensor, from its data: the first, and behind the last
+    int64_t[MAX_TENSORS] behind
     Executor* executor
 
 
@@ -486,13 +488,22 @@ cdef bint same_call(const Recipe* recipe, const Settings* settings, const Call* 
 
 
 cdef void remember(Recipe* recipe, const Settings* settings, const Call* call, Executor* made) noexcept nogil:
-    cdef int64_t i
+    cdef int64_t low = 0
+    cdef int64_t high = -1
+    cdef int64_t i, item
     recipe.valid = made.lent    # else it goes with its memory
     recipe.forked = is_forked()
     recipe.settings = settings.reading
     recipe.op = call.op
     recipe.scales = call.scales
     recipe.executor = made
+    for i in range(made.tensors):
+        item = item_size(made.tensor[i].dtype)
+        recipe.lowest[i] = recipe.behind[i] = 0
+        if tensor_size(&made.tensor[i]) != 0:
+            recipe.valid = recipe.valid and tensor_bounds(&made.tensor[i], &low, &high)
+            recipe.lowest[i] = low * item
+            recipe.behind[i] = (high + 1) * item
     for i in range(MOST_NUMBERS):
         recipe.numbers[i] = call.numbers[i]
     for i in range(MOST_ARRAYS):
@@ -502,8 +513,17 @@ cdef void remember(Recipe* recipe, const Settings* settings, const Call* call, E
             recipe.lengths[i] = call.arrays[i].size
 
 
-cdef int use_again(Executor* executor, const Context* context, const Call* call) noexcept nogil:
+cdef inline bint near(const Recipe* recipe, int64_t i, int64_t j) noexcept nogil:
+    """Whether the bytes from the first to the last of two tensors meet; if not, the tensors lie apart."""
+    cdef uintptr_t a = <uintptr_t>recipe.executor.tensor[i].data
+    cdef uintptr_t b = <uintptr_t>recipe.executor.tensor[j].data
+    return (a + <uintptr_t>recipe.lowest[i] < b + <uintptr_t>recipe.behind[j]
+            and b + <uintptr_t>recipe.lowest[j] < a + <uintptr_t>recipe.behind[i])
+
+
+cdef int use_again(const Recipe* recipe, const Context* context, const Call* call) noexcept nogil:
     """An executor that has run, fresh, with the addresses of this call, which must still lie apart."""
+    cdef Executor* executor = recipe.executor
     cdef int64_t i, j
     for i in range(executor.tensors):
         executor.tensor[i].data = call.tensors[i].data
@@ -511,9 +531,10 @@ cdef int use_again(Executor* executor, const Context* context, const Call* call)
         if executor.roles[i] != ROLE_WRITTEN:
             continue
         for j in range(executor.tensors):
-            if (executor.roles[j] == ROLE_READ or (executor.roles[j] == ROLE_WRITTEN and j < i)) and apart(
-                    context, executor.arguments[i], &executor.tensor[i], executor.arguments[j],
-                    &executor.tensor[j]) != SUCCESS:
+            if ((executor.roles[j] == ROLE_READ or (executor.roles[j] == ROLE_WRITTEN and j < i))
+                    and near(recipe, i, j)
+                    and apart(context, executor.arguments[i], &executor.tensor[i], executor.arguments[j],
+                              &executor.tensor[j]) != SUCCESS):
                 return ERR_INVALID
     executor.spent = executor.repeatable = 0
     executor.claim = 0
@@ -560,7 +581,7 @@ cdef int make(Slot* slot, const Settings* settings, const Call* call) noexcept n
     context.room_size = ROOM - RECIPE_SIZE
     if same_call(recipe, settings, call):
         slot.object = recipe.executor
-        return use_again(recipe.executor, &context, call)
+        return use_again(recipe, &context, call)
     recipe.valid = False
     status = plan(&context, call, &made)
     if status == SUCCESS:

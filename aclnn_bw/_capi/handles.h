@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-enum { ACLNN_BW_MOST_TENSORS = 4, ACLNN_BW_ROOM = 2688 };
+enum { ACLNN_BW_MOST_TENSORS = 4, ACLNN_BW_ROOM = 2752 };
 
 typedef struct {
     uint64_t word; /* atomic: generation << 24 | references << 1 | whether the handle is valid */
