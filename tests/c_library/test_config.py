@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(not (PACKAGE / "lib").is_dir(), reason="this bui
 def config(*questions):
     done = subprocess.run(
         [sys.executable, "-c", "from aclnn_bw.cli import main; raise SystemExit(main())", "config", *questions],
-        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True, text=True, check=True, cwd=os.sep,  # not where a folder of the package's sources lies
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
     )  # fmt: skip
     return done.stdout.splitlines()
 
