@@ -38,7 +38,10 @@ cdef inline int64_t pooled_size(int64_t size, int64_t k, int64_t stride, int64_t
     cdef int64_t out
     if room < 0:
         return 1 if ceil_mode and room > -stride else 0
-    out = quotient(room, stride) + 1
+    out = quotient(room, stride)
+    if out == INT64_MAX:
+        return out      # one less than the formula's: beyond any tensor either way
+    out += 1
     if ceil_mode and room != (out - 1) * stride:
         out += 1
         if mul_overflows(out - 1, stride, &start) or start - pad >= size:
