@@ -354,3 +354,9 @@ def test_a_mask_that_no_machine_holds(shape):
         a.mask_shape(*call)
     with refusal(INVALID, "^kernel_size = .*: makes a mask of more bytes"):
         a.max_pool2d_with_mask(np.zeros(shape, np.float32), *call[1:])
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_windows_beyond_64_bits_are_not_said_to_be_none(ceil_mode):
+    with pytest.raises(a.AclnnError, match="has more windows than a 64-bit integer counts"):
+        a.mask_shape((1, 1, 2**63 - 1), 2, 1, 1, ceil_mode=ceil_mode)
