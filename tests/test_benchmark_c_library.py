@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from benchmarks import c_library
 
 import aclnn_bw
+from benchmarks import c_library
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("gcc") or not (Path(aclnn_bw.__file__).parent / "lib").is_dir(), reason="no gcc or no C library"
