@@ -683,7 +683,7 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
             c = quotient(end - 1, plan.bands)
             limit = <const char*>(grad_input__nchw + c * plan.grad_input_strides[1] + plan.w.size * row_after(
                 plan, least((end - c * plan.bands) * plan.band, plan.h.count)))
-    if (not MASKED and plan.algorithm == FILL and plan.bands == 1 and plan.rounding == ROUND_NONE
+    if (plan.algorithm == FILL and plan.bands == 1 and plan.rounding == ROUND_NONE
             and is_dense(plan, plan.grad_input_strides, plan.h.size, plan.w.size)
             and plan.grad_output_strides[0] == plan.channels * plan.grad_output_strides[1]):
         fill_planes(plan, grad_output__nchw, grad_input__nchw, begin, end)
