@@ -320,41 +320,46 @@ ACLNN_BW_INLINE __mmask16 aclnn_bw_bad_indices(const char *mask, const int32_t *
     return _mm512_mask_cmpge_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length));
 }
 
-/* Whether some of n windows have such an index; windows of two and three rows are unrolled. */
+/* Whether some of n windows in each of `lines` rows of windows have such an index. */
 ACLNN_BW_INLINE int aclnn_bw_some_bad(const char *mask, const int32_t *first, const int32_t *length, int64_t n,
-                                      int32_t start, int64_t rows, int32_t width)
+                                      int64_t lines, int32_t start, int32_t step, int64_t rows, int32_t width)
 {
     unsigned bad = 0;
-    if (n < 16)
-        return aclnn_bw_bad_indices(mask, first, length, (__mmask16)((1u << n) - 1), start, rows, width) != 0;
-    for (int64_t i = 0; i < n; i += 16) {
-        if (i > n - 16)
-            i = n - 16;
-        bad |= aclnn_bw_bad_indices(mask + 4 * i, first + i, length + i, 0xffff, start, rows, width);
+    for (int64_t line = 0; line < lines; line++, mask += 4 * n, start = (int32_t)((uint32_t)start + (uint32_t)step)) {
+        if (n < 16)
+            bad |= aclnn_bw_bad_indices(mask, first, length, (__mmask16)((1u << n) - 1), start, rows, width);
+        else
+            for (int64_t i = 0; i < n; i += 16) {
+                if (i > n - 16)
+                    i = n - 16;
+                bad |= aclnn_bw_bad_indices(mask + 4 * i, first + i, length + i, 0xffff, start, rows, width);
+            }
     }
     return bad != 0;
 }
 #elif defined(__SSE4_1__)
 /* The same of n windows, no fewer than a vector has lanes. */
 #define ACLNN_BW_SOME_BAD(name, ints, lanes, op, whole)                                                                 \
-    ACLNN_BW_INLINE int name(const char *mask, const int32_t *first, const int32_t *length, int64_t n, int32_t start,   \
-                             int64_t rows, int32_t width)                                                               \
+    ACLNN_BW_INLINE int name(const char *mask, const int32_t *first, const int32_t *length, int64_t n, int64_t lines,   \
+                             int32_t start, int32_t step, int64_t rows, int32_t width)                                  \
     {                                                                                                                   \
-        ints bad = op(setzero_##whole)();                                                                               \
-        for (int64_t i = 0; i < n; i += lanes) {                                                                        \
-            if (i > n - lanes)                                                                                          \
-                i = n - lanes;                                                                                          \
-            ints distance = op(loadu_##whole)((const ints *)(const void *)(mask + 4 * i));                              \
-            distance = op(sub_epi32)(distance, op(loadu_##whole)((const ints *)(const void *)(first + i)));             \
-            distance = op(sub_epi32)(distance, op(set1_epi32)(start));                                                  \
-            ints shortest = distance;                                                                                   \
-            for (int64_t row = 1; row < rows; row++) {                                                                  \
-                distance = op(sub_epi32)(distance, op(set1_epi32)(width));                                              \
-                shortest = op(min_epu32)(shortest, distance);                                                           \
+        const ints widths = op(set1_epi32)(width), steps = op(set1_epi32)(step);                                        \
+        ints bad = op(setzero_##whole)(), starts = op(set1_epi32)(start);                                               \
+        for (int64_t line = 0; line < lines; line++, mask += 4 * n, starts = op(add_epi32)(starts, steps))              \
+            for (int64_t i = 0; i < n; i += lanes) {                                                                    \
+                if (i > n - lanes)                                                                                      \
+                    i = n - lanes;                                                                                      \
+                ints distance = op(loadu_##whole)((const ints *)(const void *)(mask + 4 * i));                          \
+                distance = op(sub_epi32)(distance, op(add_epi32)(                                                       \
+                    starts, op(loadu_##whole)((const ints *)(const void *)(first + i))));                               \
+                ints shortest = distance;                                                                               \
+                for (int64_t row = 1; row < rows; row++) {                                                              \
+                    distance = op(sub_epi32)(distance, widths);                                                         \
+                    shortest = op(min_epu32)(shortest, distance);                                                       \
+                }                                                                                                       \
+                distance = op(max_epu32)(shortest, op(loadu_##whole)((const ints *)(const void *)(length + i)));        \
+                bad = op(or_##whole)(bad, op(cmpeq_epi32)(distance, shortest));                                         \
             }                                                                                                           \
-            distance = op(max_epu32)(shortest, op(loadu_##whole)((const ints *)(const void *)(length + i)));            \
-            bad = op(or_##whole)(bad, op(cmpeq_epi32)(distance, shortest));                                             \
-        }                                                                                                               \
         return !op(testz_##whole)(bad, bad);                                                                            \
     }
 #define ACLNN_BW_OP_16(name) _mm_##name
@@ -367,30 +372,43 @@ ACLNN_BW_SOME_BAD(aclnn_bw_some_bad_32, __m256i, 8, ACLNN_BW_OP_32, si256)
 #endif
 
 ACLNN_BW_INLINE int aclnn_bw_some_bad(const char *mask, const int32_t *first, const int32_t *length, int64_t n,
-                                      int32_t start, int64_t rows, int32_t width)
+                                      int64_t lines, int32_t start, int32_t step, int64_t rows, int32_t width)
 {
-    return n >= 8 ? aclnn_bw_some_bad_32(mask, first, length, n, start, rows, width)
-        : n < 4 || aclnn_bw_some_bad_16(mask, first, length, n, start, rows, width);
+    return n >= 8 ? aclnn_bw_some_bad_32(mask, first, length, n, lines, start, step, rows, width)
+        : n < 4 || aclnn_bw_some_bad_16(mask, first, length, n, lines, start, step, rows, width);
 }
 #endif
+
+/* Whether an index may lie outside its window in one of `lines` rows of n windows, the first of which holds the rows
+ * [top, bottom) and each further one as many, `step` lower: false is certain. Windows of two and three rows are
+ * unrolled. The indices of the plane fit int32. */
+static inline int aclnn_bw_may_be_bad(const char *mask, const int32_t *first, const int32_t *length, int64_t n,
+                                      int64_t lines, int64_t top, int64_t bottom, int64_t step, int64_t width)
+{
+#if ACLNN_BW_LANE_MASKS || defined(__SSE4_1__)
+    const int32_t start = (int32_t)(top * width), down = (int32_t)(step * width), row = (int32_t)width;
+    const int64_t rows = bottom - top;
+    return rows == 3 ? aclnn_bw_some_bad(mask, first, length, n, lines, start, down, 3, row)
+        : rows == 2 ? aclnn_bw_some_bad(mask, first, length, n, lines, start, down, 2, row)
+        : aclnn_bw_some_bad(mask, first, length, n, lines, start, down, rows, row);
+#else
+    (void)mask, (void)first, (void)length, (void)n, (void)lines, (void)top, (void)bottom, (void)step, (void)width;
+    return 1;
+#endif
+}
 
 /* The first of n windows in a row whose index does not lie in it, or -1. The windows hold the rows [top, bottom). The
  * indices of the plane fit int32. */
 static inline int64_t aclnn_bw_first_bad_index(const char *mask, const int32_t *first, const int32_t *length, int64_t n,
                                                int64_t top, int64_t bottom, int64_t width)
 {
-#if ACLNN_BW_LANE_MASKS || defined(__SSE4_1__)
-    const int32_t start = (int32_t)(top * width), step = (int32_t)width;
-    const int64_t rows = bottom - top;
-    if (!(rows == 3 ? aclnn_bw_some_bad(mask, first, length, n, start, 3, step)
-          : rows == 2 ? aclnn_bw_some_bad(mask, first, length, n, start, 2, step)
-          : aclnn_bw_some_bad(mask, first, length, n, start, rows, step)))
+    if (!aclnn_bw_may_be_bad(mask, first, length, n, 1, top, bottom, 0, width))
         return -1;
-#endif
 #if ACLNN_BW_LANE_MASKS
     for (int64_t i = 0; i < n; i += 16) {
         __mmask16 lanes = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
-        lanes = aclnn_bw_bad_indices(mask + 4 * i, first + i, length + i, lanes, start, rows, step);
+        lanes = aclnn_bw_bad_indices(mask + 4 * i, first + i, length + i, lanes, (int32_t)(top * width), bottom - top,
+                                     (int32_t)width);
         if (lanes)
             return i + __builtin_ctz(lanes);
     }

@@ -70,6 +70,9 @@ cdef extern from "max_pool2d.h" nogil:
         float* to, int64_t pitch, const float* source, int64_t along, int64_t n) noexcept
     void window_columns "aclnn_bw_window_columns" (
         int32_t* first, int32_t* length, int64_t n, int64_t left, int64_t step, int64_t kernel, int64_t width) noexcept
+    bint may_be_bad "aclnn_bw_may_be_bad" (
+        const char* mask, const int32_t* first, const int32_t* length, int64_t n, int64_t lines, int64_t top,
+        int64_t bottom, int64_t step, int64_t width) noexcept
     int64_t first_bad_index "aclnn_bw_first_bad_index" (
         const char* mask, const int32_t* first, const int32_t* length, int64_t n, int64_t top, int64_t bottom,
         int64_t width) noexcept
@@ -202,9 +205,19 @@ cdef int64_t check_indices(const MaxPool2dPlan* plan, const char* mask__hw, cons
     """The first window from row `oh` to row `end` whose index lies outside it, counted in the plane; or -1."""
     cdef const PoolAxis* h = &plan.h
     cdef const PoolAxis* w = &plan.w
-    cdef int64_t bad, top
+    cdef int64_t bad, top, lines
+    cdef bint tried = False
     while oh < end:
         top = oh * h.stride - h.pad
+        if top >= 0 and not tried:
+            # Windows that lie inside along h are looked at together.
+            lines = least(end, quotient(h.size - h.kernel + h.pad, h.stride) + 1) - oh
+            if lines > 1:
+                tried = may_be_bad(mask__hw + 4 * oh * w.out, columns, columns + w.out, w.out, lines, top,
+                                   top + h.kernel, h.stride, w.size)
+                if not tried:
+                    oh += lines
+                    continue
         bad = first_bad_index(mask__hw + 4 * oh * w.out, columns, columns + w.out, w.out, most(top, 0),
                               least(top + h.kernel, h.size), w.size)
         if bad >= 0:
