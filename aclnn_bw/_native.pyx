@@ -45,6 +45,7 @@ from aclnn_bw._core.executor cimport (
     accept, delete_executor, execute, finish, make_repeatable, rebind, retract, run_range,
 )
 from aclnn_bw._core.names cimport name as argument_name
+from aclnn_bw._core.names cimport operator_name
 from aclnn_bw._core.products cimport takes_dtype as core_takes_dtype
 from aclnn_bw._core.status cimport forget_message, recent_message, refuse
 from aclnn_bw._core.tensor cimport (
@@ -55,9 +56,9 @@ from aclnn_bw._core.types cimport (
     DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16, DT_UINT32,
     DT_UINT64, DT_UINT8, DT_UNDEFINED, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR,
     FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, HOST, IM2COL_BACKWARD, LAYOUT_ARGMAX, LAYOUT_BITMASK, MASK_HELPER, MAX_INTS,
-    MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, MAX_RANK, MISALIGNED, ONE_CALL, REPLICATION_PAD2D_BACKWARD,
-    ROLE_WRITTEN, SUCCESS, SWAPPED, TWO_PHASE, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, WRITABLE, Context, Executor, IntArray,
-    KernelTable, Run, Tensor,
+    MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, MAX_RANK, MISALIGNED, ONE_CALL, OPERATORS,
+    REPLICATION_PAD2D_BACKWARD, ROLE_WRITTEN, SUCCESS, SWAPPED, TWO_PHASE, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, WRITABLE,
+    Context, Executor, IntArray, KernelTable, Run, Tensor,
 )
 
 cnp.import_array()
@@ -991,14 +992,7 @@ cdef str counted(int64_t number, str what):
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-OPERATOR_NAMES = {
-    MAX_POOL2D_WITH_MASK_BACKWARD: "MaxPool2dWithMaskBackward",
-    MAX_POOL2D_WITH_MASK: "MaxPool2dWithMask",
-    UPSAMPLE_NEAREST_EXACT1D_BACKWARD: "UpsampleNearestExact1dBackward",
-    AVG_POOL2D_BACKWARD: "AvgPool2dBackward",
-    IM2COL_BACKWARD: "Im2colBackward",
-    REPLICATION_PAD2D_BACKWARD: "ReplicationPad2dBackward",
-}
+OPERATOR_NAMES = {op: (<bytes>operator_name(op)).decode() for op in range(OPERATORS)}
 
 
 cdef tuple pair(const int64_t* values):
@@ -1049,7 +1043,7 @@ cdef object explanation_of(aclOpExecutor handle):
     elif executor.units > 0 and op == REPLICATION_PAD2D_BACKWARD:
         algorithm = REPLICATION_PAD2D_LAYOUTS[pads.layout]
         geometry["padding"] = tuple([(<const int64_t*>(pads + 1))[i] for i in range(4)])
-    elif executor.units > 0:
+    elif executor.units > 0 and op == UPSAMPLE_NEAREST_EXACT1D_BACKWARD:
         algorithm = f"{UPSAMPLE_LAYOUTS[rows.layout]}, {UPSAMPLE_TABLES[rows.tables]}"
         geometry["ratio"] = <double>rows.map.ratio
     return Explanation(

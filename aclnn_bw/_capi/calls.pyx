@@ -561,8 +561,10 @@ cdef int plan(const Context* context, const Call* c, Executor** made) noexcept n
     if c.op == IM2COL_BACKWARD:
         return core_im2col.im2col_backward(
             context, c.tensors[0], c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3], c.arrays[4], c.tensors[1], made)
-    return core_replication_pad2d.replication_pad2d_backward(
-        context, c.tensors[0], c.tensors[1], c.arrays[0], c.tensors[2], made)
+    if c.op == REPLICATION_PAD2D_BACKWARD:
+        return core_replication_pad2d.replication_pad2d_backward(
+            context, c.tensors[0], c.tensors[1], c.arrays[0], c.tensors[2], made)
+    return refuse(ERR_INNER, "this operator has no plan here")
 
 
 cdef int make(Slot* slot, const Settings* settings, const Call* call) noexcept nogil:

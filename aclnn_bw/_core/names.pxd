@@ -2,9 +2,7 @@
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.types cimport (
-    ARG_SELF, ARGUMENTS, ASCEND310P, ASCEND910, ASCEND910B, AVG_POOL2D_BACKWARD, C_CALL, DT_BF16, IM2COL_BACKWARD,
-    MASK_HELPER, MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, TWO_PHASE, UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
-    Context, IntArray,
+    ARG_SELF, ARGUMENTS, ASCEND310P, ASCEND910, ASCEND910B, C_CALL, DT_BF16, MASK_HELPER, TWO_PHASE, Context, IntArray,
 )
 from aclnn_bw._core.status cimport wide
 
@@ -79,15 +77,13 @@ cdef inline const char* default_rules(const Context* context) noexcept nogil:
 
 
 cdef inline const char* operator_name(int op) noexcept nogil:
-    if op == MAX_POOL2D_WITH_MASK_BACKWARD:
-        return "MaxPool2dWithMaskBackward"
-    if op == MAX_POOL2D_WITH_MASK:
-        return "MaxPool2dWithMask"
-    if op == UPSAMPLE_NEAREST_EXACT1D_BACKWARD:
-        return "UpsampleNearestExact1dBackward"
-    if op == AVG_POOL2D_BACKWARD:
-        return "AvgPool2dBackward"
-    return choose(op == IM2COL_BACKWARD, "Im2colBackward", "ReplicationPad2dBackward")
+    """What follows aclnn in the calls; the order is that of `enum Operator`."""
+    cdef (const char*)[6] names = [
+        "MaxPool2dWithMaskBackward", "MaxPool2dWithMask", "UpsampleNearestExact1dBackward", "AvgPool2dBackward",
+        "Im2colBackward", "ReplicationPad2dBackward"]
+    if not 0 <= op < 6:
+        return "an operator without a name"
+    return names[op]
 
 
 cdef inline const char* product_name(int product) noexcept nogil:

@@ -71,6 +71,7 @@ cdef enum Operator:
     AVG_POOL2D_BACKWARD
     IM2COL_BACKWARD
     REPLICATION_PAD2D_BACKWARD
+    OPERATORS
 
 cdef enum Face:
     TWO_PHASE       # messages use the C call's argument names
