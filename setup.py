@@ -57,6 +57,9 @@ class BuildNative(build_ext):
         self.drop_run_paths()
         openmp = self.probe_openmp()
         variants = self.probe_variants()
+        for folder in self.temp.glob("_kernels_*"):
+            if folder.name.removeprefix("_kernels_") not in variants:
+                shutil.rmtree(folder)   # an earlier build's: the tests that link the objects would take them along
         # Cython makes every pair of two fused types, of which only some exist: the others are unused, and dropped.
         self.kernel_flags = self.supported(["-Wno-unused-function"])
         common = self.supported(["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
