@@ -176,6 +176,11 @@ def test_chinese_pages_say_the_same(english, chinese):
     assert list(differences(english, chinese)) == []
 
 
+def test_every_operator_has_a_page():
+    assert set(OPERATORS) == {path.stem for path in (ROOT / "aclnn_bw" / "_kernels").glob("*.pyx")} - {"table"}
+    assert {path.stem for path in (DOCS / "operators").glob("*.md")} == {*OPERATORS, "index"}
+
+
 def test_every_operator_has_a_chinese_page():
     english, chinese = ({path.name for path in (root / "operators").glob("*.md")} for root in (DOCS, CHINESE))
     assert chinese == english
