@@ -1891,7 +1891,8 @@ def array_of(value, str name):
         raise refusal(ERR_INVALID, f"{name}.rank = {tensor.rank}: must be at most {<int>MAX_RANK}")
     if tensor.data == NULL and tensor_size(&tensor) != 0:
         raise refusal(ERR_NULLPTR, f"{name}: is unbound; it has no data")
-    current_context(&context, MASK_HELPER, NULL)
+    # The names of the two-phase calls have "indices", those of the helpers "mask".
+    current_context(&context, TWO_PHASE if name == "indices" else MASK_HELPER, NULL)
     status = check_bounds(&context, ARG_INDICES, &tensor) or check_alignment(&context, ARG_INDICES, &tensor)
     if status != SUCCESS:
         raise error_of(status)

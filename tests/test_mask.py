@@ -342,6 +342,9 @@ def test_tensors_that_cannot_be_read():
     beyond = a.aclCreateTensor([1, 4, 64], a.ACL_INT8, [256, 64, 2], 0, a.ACL_FORMAT_ND, [256], bytearray(256))
     with refusal(INVALID, r"^mask.strides = \(256, 64, 2\): .* leaves its storage"):
         a.mask_to_indices(beyond, (1, 4, 4), 2)
+    indices = a.aclCreateTensor([1, 2, 2], a.ACL_INT64, [4, 2, 2**40], 0, a.ACL_FORMAT_ND, [4], bytearray(32))
+    with refusal(INVALID, r"^indices.strides = \(4, 2, 1099511627776\): .* leaves its storage"):
+        a.indices_to_mask(indices, (1, 4, 4), 2)
     for function in (a.mask_to_indices, a.indices_to_mask):
         with pytest.raises(TypeError, match="must be an aclTensor, a NumPy array"):
             function([[[1]]], (1, 4, 4), 2)

@@ -68,7 +68,7 @@ def _judge_create(a: dict[str, Any], data: Any) -> list[Refusal]:
     if a["dataType"] not in _NAME_OF:
         found.append(Refusal("unknown dtype", INVALID, "dataType"))
     if a["format"] not in calls.FORMATS:
-        found.append(Refusal("unknown format", INVALID, r"(dataType = -?\d+, )?format"))
+        found.append(Refusal("unknown format", INVALID, "format"))
     if found:
         return found
     dims, strides, storage, size = a["viewDims"], a["strides"], a["storageDims"], SIZES[_NAME_OF[a["dataType"]]]
@@ -141,22 +141,96 @@ def lists(random: Random) -> tuple[Any, list[Refusal], Any]:
 
 
 def converters(random: Random) -> tuple[Any, list[Refusal], Any]:
-    """mask_to_indices of something that is no mask, for once."""
-    unbound = aclnn_bw.aclCreateTensor((1, 4, 64), 2, format=2)
-    dead = aclnn_bw.aclCreateTensor((1, 4, 64), 2, format=2)
-    aclnn_bw.aclDestroyTensor(dead)
-    mask: Any
-    mask, objection = random.choice(
-        (
-            (np.zeros((1, 4, 64), np.int8), None), (unbound, Refusal("unbound", NULLPTR, "mask")),
-            (dead, Refusal("destroyed", INVALID, "mask")), (capsules.ENDLESS, Refusal("rank", INVALID, "mask")),
-            (random.choice(capsules.INVALID), Refusal("a forged capsule", INVALID, "mask")),
-            (None, Refusal("null", NULLPTR, "mask")), (3, Refusal("no tensor", TypeError, "mask")),
-        )
-    )  # fmt: skip
+    """mask_to_indices and indices_to_mask of a 4x4 plane in windows of 2x2, most often of something that is neither."""
+    if random.random() < 0.5:
+        call, objection, right = _from_mask(random)
+    else:
+        call, objection, right = _to_mask(random)
+    return call, [] if objection is None else [objection], right
+
+
+def _no_array(random: Random, shape: tuple[int, ...], number: int) -> tuple[Any, Refusal]:
+    """No array of this shape and dtype, and why not."""
+    name, data = _NAME_OF[number], bytearray(math.prod(shape) * SIZES[_NAME_OF[number]] + 1)
+    woe = random.choice(("unbound", "destroyed", "leaves", "leaves", "misaligned", "rank", "forged", "null", "type"))
+    refuse = Refusal
+    if woe == "unbound":
+        return aclnn_bw.aclCreateTensor(shape, number), refuse("unbound", NULLPTR, "")
+    if woe == "destroyed":
+        dead = aclnn_bw.aclCreateTensor(shape, number)
+        aclnn_bw.aclDestroyTensor(dead)
+        return dead, refuse("destroyed", INVALID, "")
+    if woe == "leaves":
+        rows, offset = random.choice(((None, 1), (None, -1), (None, 2**62), ((math.prod(shape), shape[2], 2**40), 0)))
+        return aclnn_bw.aclCreateTensor(shape, number, rows, offset, tensorData=data), refuse("leaves", INVALID, "")
+    if woe == "misaligned" and SIZES[name] > 1:
+        view = memoryview(data)[np.frombuffer(data, np.uint8).ctypes.data % SIZES[name] == 0 :][: len(data) - 1]
+        return aclnn_bw.aclCreateTensor(shape, number, tensorData=view), refuse("misaligned", INVALID, "")
+    if woe in ("misaligned", "rank"):
+        return capsules.ENDLESS, refuse("rank", INVALID, "")
+    if woe == "forged":
+        return random.choice(capsules.INVALID), refuse("a forged capsule", INVALID, "")
+    if woe == "null":
+        return None, refuse("null", NULLPTR, "")
+    return random.choice((3, "x", [1], object())), refuse("no tensor", TypeError, "")
+
+
+def _layout(random: Random) -> tuple[Any, Refusal | None]:
+    """A layout of the mask, most likely one that there is."""
+    value = random.choice(("bitmask", "argmax") * 4 + ("other", None))
+    if value is None:
+        return value, Refusal("no layout", TypeError, "mask_layout")
+    return value, Refusal("unknown layout", INVALID, "mask_layout") if value == "other" else None
+
+
+def _from_mask(random: Random) -> tuple[Any, Refusal | None, Any]:
+    mask: Any = np.zeros((1, 4, 64), np.int8)
+    layout, objection = _layout(random)
+    woe = random.choice(("none", "none", "none", "dtype", "shape", "array", "array", "array"))
+    if woe == "array":
+        mask, wrong = _no_array(random, mask.shape, 2)
+        objection = objection or wrong._replace(argument="mask")
+    elif woe == "dtype":
+        mask, objection = mask.view(np.uint8), objection or Refusal("dtype", INVALID, "mask")
+    elif woe == "shape":
+        mask = random.choice((mask[0], mask[:, :3], mask[:, :, :32], mask[None]))
+        objection = objection or Refusal("shape", INVALID, "mask")
     return (
-        lambda: aclnn_bw.mask_to_indices(mask, (1, 4, 4), 2), [] if objection is None else [objection],
-        lambda indices: indices.shape == (1, 2, 2) and bool((indices == -1).all()),
+        lambda: aclnn_bw.mask_to_indices(mask, (1, 4, 4), 2, mask_layout=layout), objection,
+        lambda indices: indices.shape == (1, 2, 2) and bool((indices == (-1 if layout == "bitmask" else 0)).all()),
+    )  # fmt: skip
+
+
+def _to_mask(random: Random) -> tuple[Any, Refusal | None, Any]:
+    """Of each window a position or none; each is told back by the mask."""
+    top_left = np.array([[[0, 2], [8, 10]]])
+    within = np.array([random.choice((0, 1, 4, 5)) for _ in range(4)]).reshape(top_left.shape)
+    indices: Any = (top_left + within).astype(random.choice((np.int8, np.int32, np.int64, np.uint8, np.uint64)))
+    layout, objection = _layout(random)
+    woe = random.choice(("none", "none", "no maximum", "outside", "outside", "dtype", "shape", "array", "array"))
+    outside = Refusal("index outside its window", INVALID, "indices")
+    place = (0, random.randrange(2), random.randrange(2))
+    if woe == "array":
+        indices, wrong = _no_array(random, indices.shape, random.choice((3, 9)))
+        objection = objection or wrong._replace(argument="indices")
+    elif woe == "no maximum":
+        indices = indices.astype(np.int64)
+        indices[place] = -1
+        objection = objection or (outside if layout == "argmax" else None)
+    elif woe == "outside":
+        indices = indices.astype(np.int64)
+        own = top_left[place] + np.array((0, 1, 4, 5))
+        indices[place] = random.choice(sorted({*range(16), -2, 16, 2**31, 2**32 + 5, 2**63 - 1, -(2**63)} - {*own}))
+        objection = objection or outside
+    elif woe == "dtype":
+        indices = indices.astype(random.choice((np.float32, np.bool_, np.complex128)))
+        objection = objection or Refusal("dtype", INVALID, "indices")
+    elif woe == "shape":
+        indices = random.choice((indices[0], indices[:, :1], indices[:, :, :1], indices[None]))
+        objection = objection or Refusal("shape", INVALID, "indices")
+    return (
+        lambda: aclnn_bw.indices_to_mask(indices, (1, 4, 4), 2, mask_layout=layout), objection,
+        lambda mask: np.array_equal(aclnn_bw.mask_to_indices(mask, (1, 4, 4), 2, mask_layout=layout), indices),
     )  # fmt: skip
 
 

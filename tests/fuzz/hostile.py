@@ -95,7 +95,7 @@ class Fuzzer:
         elif which < 0.039:
             name, (call, objections, after) = "aclCreateIntArray", handles.lists(random)
         elif which < 0.044:
-            name, (call, objections, after) = "mask_to_indices", handles.converters(random)
+            name, (call, objections, after) = "mask converters", handles.converters(random)
         elif which < 0.073:
             name, (call, objections, after) = "aclSetTensorAddr", handles.address(random)
         else:
