@@ -1,15 +1,17 @@
 /* A coverage-guided target (libFuzzer) for the core: what phase 1 takes and refuses, and the kernels behind it.
  *
- * The input is read as a program of small choices: an operator, a product, and its arguments, with the numbers that break
- * things among those that can be chosen. Tensors get memory of exactly their storage, so that AddressSanitizer sees every
- * byte beside it. Built and run by tests/fuzz/core; the structs mirror aclnn_bw/_core/types.pxd.
+ * The input is read as a program of small choices: an operator, a product, and its arguments, with the numbers that
+ * break things among those that can be chosen. A bit of it asks for a call that fits: small attributes, and the shapes
+ * that follow from them, so that the kernels are reached often; at most a few things are wrong with it then. Tensors
+ * get memory of exactly their storage, so that AddressSanitizer sees every byte beside it. Built and run by
+ * tests/fuzz/core; the structs mirror aclnn_bw/_core/types.pxd.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TENSORS = 4, ARRAYS = 5, MAX_RANK = 8, MAX_INTS = 8, MOST_BYTES = 1 << 16, MOST_WORK = 1 << 18, ROOM = 4096 };
+enum { TENSORS = 4, ARRAYS = 5, MAX_RANK = 8, MAX_INTS = 8, MOST_BYTES = 1 << 18, MOST_WORK = 1 << 20, ROOM = 4096 };
 
 typedef struct {
     int64_t dims[MAX_RANK], strides[MAX_RANK];
@@ -121,16 +123,44 @@ static int64_t reach(const Tensor *t, int64_t *low)
     return (int64_t)(end - begin) + 1;
 }
 
-static void read_tensor(Input *in, Tensor *t, const Tensor *like)
+static int any_dtype(Input *in)
 {
     static const int dtypes[] = {0, 0, 1, 27, 11, 16, 17, 2, 3, 12, -1, 9};
+    return dtypes[byte(in) % (int)(sizeof dtypes / sizeof *dtypes)];
+}
+
+static int any_format(Input *in)
+{
     static const int formats[] = {2, 0, 47, 1, 3, 4, 12, 16, 27, 29, 30, 32, 33, 35, -1};
+    return formats[byte(in) % (int)(sizeof formats / sizeof *formats)];
+}
+
+static int format_of(int rank) { return rank == 4 ? 0 : rank == 3 ? 47 : 2; }
+
+/* Memory of exactly the elements that the view reaches, or a storage of any size without memory. */
+static void give_storage(Input *in, Tensor *t, int strange)
+{
+    int64_t low = 0, used = reach(t, &low);
+    t->offset = -low;
+    t->storage = used;
+    if (used < 0 || strange) {
+        t->storage = number(in);
+        t->storage = t->storage < 0 ? 0 : t->storage;
+        t->offset = number(in);
+    } else if (used * item_size(t->dtype) <= MOST_BYTES) {
+        t->data = malloc((size_t)(used * item_size(t->dtype)));
+        for (int64_t i = 0, n = used * item_size(t->dtype); i < n; i++)
+            t->data[i] = (char)(in->end - in->at > 1 && i % 3 ? in->at[i % (in->end - in->at)] : i);
+    }
+}
+
+static void read_tensor(Input *in, Tensor *t, const Tensor *like)
+{
     int how = byte(in);
-    int64_t low = 0, used, step = 1;
-    t->dtype = how & 1 && like ? like->dtype : dtypes[byte(in) % (int)(sizeof dtypes / sizeof *dtypes)];
+    int64_t step = 1;
+    t->dtype = how & 1 && like ? like->dtype : any_dtype(in);
     t->rank = how & 2 ? 4 : how & 4 ? 3 : byte(in) % (MAX_RANK + 2); /* MAX_RANK + 1: only the rank is looked at */
-    t->format = how & 8 ? (t->rank == 4 ? 0 : t->rank == 3 ? 47 : 2)
-                        : formats[byte(in) % (int)(sizeof formats / sizeof *formats)];
+    t->format = how & 8 ? format_of(t->rank) : any_format(in);
     t->flags = how & 16 ? 1 : byte(in) & 15;
     for (int i = 0; i < t->rank && i < MAX_RANK; i++)
         if ((t->dims[i] = number(in)) < 0)
@@ -142,18 +172,198 @@ static void read_tensor(Input *in, Tensor *t, const Tensor *like)
     }
     if (t->rank > MAX_RANK)
         return;
-    used = reach(t, &low);
-    t->offset = -low;
-    t->storage = used;
-    if (used < 0 || how & 64) {
-        t->storage = number(in);
-        t->storage = t->storage < 0 ? 0 : t->storage;
-        t->offset = number(in);
-    } else if (used * item_size(t->dtype) <= MOST_BYTES) {
-        t->data = malloc((size_t)(used * item_size(t->dtype)));
-        for (int64_t i = 0, n = used * item_size(t->dtype); i < n; i++)
-            t->data[i] = (char)(in->end - in->at > 1 && i % 3 ? in->at[i % (in->end - in->at)] : i);
+    give_storage(in, t, how & 64);
+}
+
+/* ---- calls that fit ---------------------------------------------------------------------------------------------- */
+
+enum { MAX_BACKWARD, MAX_FORWARD, UPSAMPLE, AVG, IM2COL, PAD };
+
+typedef struct {
+    int64_t size, kernel, stride, pad, dilation, windows;
+} Axis;
+
+/* Any attributes of one axis, and its size, grown until a window fits. */
+static Axis read_axis(Input *in, int op, int ceil_mode)
+{
+    int wide = byte(in);
+    Axis axis = {1 + wide % 20, 0, 0, 0, 1, 0};
+    int64_t room;
+    if (wide >= 224)
+        axis.size = 1 + wide % 4 * 64 + byte(in) % 64;
+    axis.kernel = 1 + byte(in) % 6;
+    axis.stride = 1 + byte(in) % 5;
+    axis.pad = byte(in) % (op == IM2COL ? 5 : axis.kernel / 2 + 1);
+    if (op == IM2COL)
+        axis.dilation = 1 + byte(in) % 3;
+    room = axis.size + 2 * axis.pad - (axis.kernel - 1) * axis.dilation - 1;
+    if (room < 0) {
+        axis.size -= room;
+        room = 0;
     }
+    axis.windows = (room + (ceil_mode ? axis.stride - 1 : 0)) / axis.stride + 1;
+    if (ceil_mode && (axis.windows - 1) * axis.stride >= axis.size + axis.pad)
+        axis.windows--;
+    return axis;
+}
+
+static void set_pair(IntArray *array, int64_t first, int64_t second, int once)
+{
+    array->values[0] = first;
+    array->values[1] = second;
+    array->size = once && first == second ? 1 : 2;
+}
+
+/* A tensor of this shape in any layout that has no overlap: the axes in any order, gaps between them, any direction. */
+static void fit_tensor(Input *in, Tensor *t, int dtype, int leading, const int64_t *batch, int64_t h, int64_t w,
+                       int plain)
+{
+    int how = byte(in), order[4], choice, gaps;
+    int64_t step = 1;
+    t->rank = leading;
+    for (int i = 0; i < leading; i++)
+        t->dims[i] = batch[i];
+    if (h)
+        t->dims[t->rank++] = h;
+    t->dims[t->rank++] = w;
+    t->dtype = dtype;
+    t->format = format_of(t->rank);
+    t->flags = 1;
+    switch (how) { /* few things wrong, and seldom, as each ends the call */
+    case 255: t->dtype = any_dtype(in); break;
+    case 254: t->format = any_format(in); break;
+    case 253: t->flags = byte(in) & 15; break;
+    case 252: t->rank--; break;
+    case 251:
+        choice = byte(in) % t->rank;
+        t->dims[choice] = number(in);
+        if (t->dims[choice] < 0)
+            t->dims[choice] = 0;
+    }
+    for (int i = 0; i < t->rank; i++)
+        order[i] = i;
+    if (how & 1 && !plain && t->rank > 2) { /* channels innermost */
+        int channels = t->rank - 3;
+        memmove(order + channels, order + channels + 1, 2 * sizeof *order);
+        order[t->rank - 1] = channels;
+    }
+    choice = how & 2 && !plain ? byte(in) : 0;
+    gaps = how & 4 && !plain ? byte(in) : 0;
+    for (int i = 0; i < t->rank; i++) {
+        int other = i + choice % (t->rank - i), axis = order[other];
+        choice /= t->rank - i;
+        order[other] = order[i];
+        order[i] = axis;
+    }
+    for (int i = t->rank - 1; i >= 0; i--) {
+        int axis = order[i];
+        step += gaps >> i & 1 ? 1 + i : 0;
+        t->strides[axis] = gaps >> 4 >> i & 1 ? -step : step;
+        if (__builtin_mul_overflow(step, t->dims[axis] > 1 ? t->dims[axis] : 1, &step))
+            step = 0;
+    }
+    if (how >> 3 == 29) /* a broadcast input, or an output that overlaps itself */
+        t->strides[byte(in) % t->rank] = 0;
+    give_storage(in, t, how == 250);
+}
+
+/* Argmax indices: any position of each window; now and then one that lies outside. */
+static void fit_indices(Input *in, Tensor *mask, int64_t planes, Axis h, Axis w)
+{
+    int bad = byte(in);
+    if (!mask->data || mask->storage < 4 * planes * h.windows * w.windows)
+        return; /* too large for this, or made wrong */
+    for (int64_t i = 0; i < planes * h.windows * w.windows; i++) {
+        int64_t oh = i / w.windows % h.windows, ow = i % w.windows;
+        int64_t top = oh * h.stride - h.pad, left = ow * w.stride - w.pad;
+        int32_t index;
+        top += (uint8_t)mask->data[4 * i] % h.kernel;
+        left += (uint8_t)mask->data[4 * i + 1] % w.kernel;
+        top = top < 0 ? 0 : top < h.size ? top : h.size - 1;
+        left = left < 0 ? 0 : left < w.size ? left : w.size - 1;
+        index = (int32_t)(top * w.size + left);
+        if (bad > 239 && i % 16 == bad % 16)
+            index = (int32_t)number(in);
+        memcpy(mask->data + 4 * i, &index, 4);
+    }
+}
+
+/* An operator's arguments, in the order in which the call takes them; n: ceilMode, and average pooling's numbers. */
+static void fit(Input *in, int op, const Context *context, Tensor *t, IntArray *a, int64_t *n)
+{
+    static const int dtypes[] = {0, 1, 27, 11, 0, 1, 16, 17}, channels[] = {1, 1, 2, 3, 4, 15, 16, 17};
+    int dtype = dtypes[byte(in) % (op == PAD ? 8 : 4)], how = byte(in), form = byte(in), once = form >> 1 & 1;
+    int64_t batch[2] = {how >> 1 & 3, channels[how >> 3 & 7]}, *b = batch, positions, row;
+    int leading = 2, pooling = op == MAX_BACKWARD || op == MAX_FORWARD || op == AVG;
+    Axis h, w;
+    if (op == UPSAMPLE) {
+        batch[0] += batch[0] == 0;
+        a[0].values[0] = 1 + byte(in);
+        a[0].size = 1;
+        a[1].values[2] = 1 + byte(in);
+        a[1].size = 3;
+        memcpy(a[1].values, batch, sizeof batch);
+        fit_tensor(in, &t[0], dtype, 2, batch, 0, a[0].values[0], 0);
+        fit_tensor(in, &t[1], dtype, 2, batch, 0, a[1].values[2], 0);
+        return;
+    }
+    if (how & 64) {
+        leading = 1;
+        b = batch + 1;
+    }
+    n[0] = pooling && form & 1;
+    h = read_axis(in, op, (int)n[0]);
+    w = read_axis(in, op, (int)n[0]);
+    if (op == PAD) {
+        for (int i = 0; i < 4; i++)
+            a[0].values[i] = byte(in) % 8 - (form & 1 ? 2 : 0);
+        a[0].size = 4;
+        h.windows = h.size + a[0].values[2] + a[0].values[3];
+        w.windows = w.size + a[0].values[0] + a[0].values[1];
+    } else if (op == IM2COL) {
+        set_pair(&a[0], h.size, w.size, 0);
+        set_pair(&a[1], h.kernel, w.kernel, 0);
+        set_pair(&a[2], h.dilation, w.dilation, 0);
+        set_pair(&a[3], h.pad, w.pad, 0);
+        set_pair(&a[4], h.stride, w.stride, 0);
+    } else {
+        set_pair(&a[0], h.kernel, w.kernel, once);
+        set_pair(&a[1], h.stride, w.stride, once);
+        set_pair(&a[2], h.pad, w.pad, once);
+        set_pair(&a[3], 1, 1, once);
+        n[1] = form >> 2 & 1;
+        n[2] = form & 8 ? byte(in) : 0;
+        n[3] = form >> 4 & 3;
+    }
+    if (form >= 254) { /* one attribute is wrong */
+        IntArray *array = &a[byte(in) % ARRAYS];
+        int i = byte(in);
+        if (form == 254)
+            array->size = i % 10;
+        else
+            array->values[i % 4] = number(in);
+    }
+    positions = h.kernel * w.kernel;
+    row = ((h.windows * w.windows + 15) / 16 + 1) * 32;
+    switch (op) {
+    case MAX_FORWARD:
+        fit_tensor(in, &t[0], dtype, leading, b, h.size, w.size, 0);
+        fit_tensor(in, &t[1], dtype, leading, b, h.windows, w.windows, 0);
+        fit_tensor(in, &t[2], 2, leading, b, positions, row, 1);
+        break;
+    case IM2COL:
+        fit_tensor(in, &t[0], dtype, leading - 1, b, batch[1] * positions, h.windows * w.windows, 0);
+        fit_tensor(in, &t[1], once ? dtype : dtypes[form >> 2 & 3], leading, b, h.size, w.size, 0);
+        break;
+    default:
+        fit_tensor(in, &t[0], dtype, leading, b, h.windows, w.windows, 0);
+        fit_tensor(in, &t[1], dtype, leading, b, h.size, w.size, 0);
+        if (op == MAX_BACKWARD)
+            fit_tensor(in, &t[2], 2, leading, b, positions, row, 1);
+        fit_tensor(in, &t[op == MAX_BACKWARD ? 3 : 2], dtype, leading, b, h.size, w.size, 0);
+    }
+    if (op == MAX_BACKWARD && context->mask_layout && positions > 1)
+        fit_indices(in, &t[2], (leading == 2 ? batch[0] : 1) * batch[1], h, w);
 }
 
 /* A refusal leaves a message; the message of what went well is nobody's business. */
@@ -231,11 +441,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     IntArray a[ARRAYS];
     T tp[TENSORS];
     A ap[ARRAYS];
-    int64_t n[4];
+    int64_t n[4] = {0, 0, 0, 0};
     Executor *executor = NULL;
     double x;
     int status = 0;
-    int op = byte(&in) % 6, how = byte(&in);
+    int op = byte(&in) % 6, how = byte(&in), fits = how >> 7;
     int64_t *room = how & 64 ? malloc(ROOM) : NULL; /* where a one-call function's executor lies, if it fits */
     Context context = {table, how & 3, how >> 2 & 1, how >> 3 & 1, 1 + (how >> 4 & 3), 2, room, room ? ROOM : 0};
     if (!table[0])
@@ -243,10 +453,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(t, 0, sizeof t);
     memset(a, 0, sizeof a);
     for (int i = 0; i < ARRAYS; i++) {
-        ap[i] = byte(&in) % 16 ? &a[i] : NULL;
-        read_array(&in, &a[i]);
+        ap[i] = fits || byte(&in) % 16 ? &a[i] : NULL;
+        if (!fits)
+            read_array(&in, &a[i]);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4 && !fits; i++)
         n[i] = number(&in);
     switch (byte(&in) % 4) {
     case 0: x = 0; break;
@@ -260,26 +471,35 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     }
     for (int i = 0; i < TENSORS; i++) {
-        tp[i] = byte(&in) % 16 ? &t[i] : NULL;
-        read_tensor(&in, &t[i], i ? &t[0] : NULL);
+        tp[i] = fits || byte(&in) % 16 ? &t[i] : NULL;
+        if (!fits)
+            read_tensor(&in, &t[i], i ? &t[0] : NULL);
+    }
+    if (fits) {
+        int missing = byte(&in) - 240;
+        fit(&in, op, &context, t, a, n);
+        if (missing >= 0 && missing < ARRAYS)
+            ap[missing] = NULL;
+        else if (missing >= 8 && missing < 8 + TENSORS)
+            tp[missing - 8] = NULL;
     }
     switch (op) {
-    case 0:
+    case MAX_BACKWARD:
         status = aclnn_bw_max_pool2d_with_mask_backward(&context, tp[0], tp[1], tp[2], ap[0], ap[1], ap[2], ap[3],
                                                         n[0] & 1, tp[3], &executor);
         break;
-    case 1:
+    case MAX_FORWARD:
         status = aclnn_bw_max_pool2d_with_mask(&context, tp[0], ap[0], ap[1], ap[2], ap[3], n[0] & 1, tp[1], tp[2],
                                                &executor);
         break;
-    case 2:
+    case UPSAMPLE:
         status = aclnn_bw_upsample_nearest_exact1d_backward(&context, tp[0], ap[0], ap[1], x, tp[1], &executor);
         break;
-    case 3:
+    case AVG:
         status = aclnn_bw_avg_pool2d_backward(&context, tp[0], tp[1], ap[0], ap[1], ap[2], n[0] & 1, n[1] & 1, &n[2],
                                               n[3], tp[2], &executor);
         break;
-    case 4:
+    case IM2COL:
         status = aclnn_bw_im2col_backward(&context, tp[0], ap[0], ap[1], ap[2], ap[3], ap[4], tp[1], &executor);
         break;
     default:
