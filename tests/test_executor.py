@@ -1481,6 +1481,69 @@ def test_phase_2_of_no_operator_allocates(counter, threads):
     run_python(COUNTED_OPERATORS, counter, threads, tests, environment={"LD_PRELOAD": str(counter)})
 
 
+NO_MEMORY = """
+import ctypes, gc, sys
+sys.path.insert(0, sys.argv[2])
+import numpy as np
+import aclnn_bw as a
+from engine_helpers import NUMPY_DTYPE, OPERATORS, TAKEN
+from test_executor import used_bytes
+
+counter = ctypes.CDLL(sys.argv[1])
+fail, stop = counter.counter_fail, counter.counter_stop
+fail.restype, fail.argtypes = None, [ctypes.c_size_t, ctypes.c_long]
+a.set_num_threads(1)
+a.aclGetRecentErrMsg()  # makes room for this thread's messages: where there is none the C library ends the process
+
+
+def attempt(make, granted):
+    fail(700, granted)  # smaller blocks are the interpreter's own, an executor is none
+    try:
+        return make()
+    except MemoryError:
+        return None
+    finally:
+        stop()
+
+
+def used():
+    gc.collect()
+    return used_bytes()
+
+
+failed = 0
+for name, operator in OPERATORS.items():
+    for dtype in TAKEN[name]["Host"]:
+        for shape in ((1, 2, 6, 6), (4, 16, 40, 40)):
+            call = operator(shape, NUMPY_DTYPE[dtype])
+            with a.soc("Host"):
+                assert attempt(call.phase1, 0) is None, f"{name} {dtype.name} {shape}"
+                call.run()
+                call.check()
+            for granted in range(4):
+                results = attempt(call.one_call, granted)
+                failed += results is None
+                for result, wanted in zip(results or (), call.wanted.values()):
+                    assert result.tobytes() == wanted.tobytes(), f"{name} {dtype.name} {shape}"
+                results = result = None
+    assert failed > 0, f"no one-call function ran out of memory: {name}"
+    failed = 0
+    for make in (call.phase1, call.one_call):
+        with a.soc("Host"):
+            for number in range(300):
+                attempt(make, number % 3)
+            before = used()
+            for number in range(3000):
+                attempt(make, number % 3)
+            assert used() - before < 3000, f"{used() - before} bytes: {name}"
+"""
+
+
+def test_out_of_memory(counter):
+    """Phase 1 and the one-call functions raise MemoryError, keep nothing, and go on as before."""
+    run_python(NO_MEMORY, counter, Path(__file__).parent, environment={"LD_PRELOAD": str(counter)})
+
+
 # ---- an index that phase 2 alone can see to be bad ------------------------------------------------------------------
 
 
