@@ -49,7 +49,7 @@ def create(random: Random) -> tuple[Any, list[Refusal]]:
     )
     kind = random.random()
     if kind < 0.1:
-        data = random.choice((0, "data", [1], object(), np.array([None]), memoryview(np.array([None, None]))))
+        data = random.choice((0, "data", calls.Exporter, np.array([None]), memoryview(np.array([None, None]))))
     elif kind < 0.2:
         data = random.choice((capsules.Forged(), *_GAPPED, *capsules.INVALID, *capsules.NO_CAPSULE))
     arguments["tensorData"] = data
@@ -137,7 +137,9 @@ def lists(random: Random) -> tuple[Any, list[Refusal], Any]:
         return lambda: aclnn_bw.aclDestroyIntArray(nothing), [refuse("no handle", TypeError, "array")], None
     if kind == 5:
         return lambda: aclnn_bw.aclDestroyTensor(nothing), [refuse("no handle", TypeError, "tensor")], None
-    return lambda: aclnn_bw.aclDestroyAclOpExecutor(nothing), [refuse("no handle", INNER, "executor")], None
+    unmade = aclnn_bw.aclOpExecutor.__new__(aclnn_bw.aclOpExecutor)
+    call: Any = unmade.explain if random.random() < 0.3 else lambda: aclnn_bw.aclDestroyAclOpExecutor(nothing)
+    return call, [refuse("no handle", INNER, "executor")], None
 
 
 def converters(random: Random) -> tuple[Any, list[Refusal], Any]:
@@ -149,9 +151,10 @@ def converters(random: Random) -> tuple[Any, list[Refusal], Any]:
     return call, [] if objection is None else [objection], right
 
 
-def _no_array(random: Random, shape: tuple[int, ...], number: int) -> tuple[Any, Refusal]:
-    """No array of this shape and dtype, and why not."""
-    name, data = _NAME_OF[number], bytearray(math.prod(shape) * SIZES[_NAME_OF[number]] + 1)
+def _no_array(random: Random, good: Any) -> tuple[Any, Refusal]:
+    """Something that is not this array, and why not."""
+    shape, number, item = good.shape, calls.NUMBERS[good.dtype.name], good.dtype.itemsize
+    data = np.empty(good.nbytes + 8, np.uint8)
     woe = random.choice(("unbound", "destroyed", "leaves", "leaves", "misaligned", "rank", "forged", "null", "type"))
     refuse = Refusal
     if woe == "unbound":
@@ -161,10 +164,12 @@ def _no_array(random: Random, shape: tuple[int, ...], number: int) -> tuple[Any,
         aclnn_bw.aclDestroyTensor(dead)
         return dead, refuse("destroyed", INVALID, "")
     if woe == "leaves":
-        rows, offset = random.choice(((None, 1), (None, -1), (None, 2**62), ((math.prod(shape), shape[2], 2**40), 0)))
+        rows, offset = random.choice(((None, 1), (None, -1), (None, 2**62), ((good.size, shape[2], 2**40), 0)))
+        data[:] = 0
         return aclnn_bw.aclCreateTensor(shape, number, rows, offset, tensorData=data), refuse("leaves", INVALID, "")
-    if woe == "misaligned" and SIZES[name] > 1:
-        view = memoryview(data)[np.frombuffer(data, np.uint8).ctypes.data % SIZES[name] == 0 :][: len(data) - 1]
+    if woe == "misaligned" and item > 1:
+        view = data[data.ctypes.data % item == 0 :][: good.nbytes]
+        view[:] = good.reshape(-1).view(np.uint8)
         return aclnn_bw.aclCreateTensor(shape, number, tensorData=view), refuse("misaligned", INVALID, "")
     if woe in ("misaligned", "rank"):
         return capsules.ENDLESS, refuse("rank", INVALID, "")
@@ -188,7 +193,7 @@ def _from_mask(random: Random) -> tuple[Any, Refusal | None, Any]:
     layout, objection = _layout(random)
     woe = random.choice(("none", "none", "none", "dtype", "shape", "array", "array", "array"))
     if woe == "array":
-        mask, wrong = _no_array(random, mask.shape, 2)
+        mask, wrong = _no_array(random, mask)
         objection = objection or wrong._replace(argument="mask")
     elif woe == "dtype":
         mask, objection = mask.view(np.uint8), objection or Refusal("dtype", INVALID, "mask")
@@ -211,7 +216,7 @@ def _to_mask(random: Random) -> tuple[Any, Refusal | None, Any]:
     outside = Refusal("index outside its window", INVALID, "indices")
     place = (0, random.randrange(2), random.randrange(2))
     if woe == "array":
-        indices, wrong = _no_array(random, indices.shape, random.choice((3, 9)))
+        indices, wrong = _no_array(random, indices.astype(random.choice((np.int32, np.int64))))
         objection = objection or wrong._replace(argument="indices")
     elif woe == "no maximum":
         indices = indices.astype(np.int64)
@@ -232,6 +237,18 @@ def _to_mask(random: Random) -> tuple[Any, Refusal | None, Any]:
         lambda: aclnn_bw.indices_to_mask(indices, (1, 4, 4), 2, mask_layout=layout), objection,
         lambda mask: np.array_equal(aclnn_bw.mask_to_indices(mask, (1, 4, 4), 2, mask_layout=layout), indices),
     )  # fmt: skip
+
+
+class _Destroyer(calls.Exporter):
+    """An array that ends an executor while it is read."""
+
+    def __init__(self, executor: Any, array: Any) -> None:
+        super().__init__(array)
+        self.executor = executor
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        aclnn_bw.aclDestroyAclOpExecutor(self.executor)
+        return super().__dlpack__(**keywords)
 
 
 def address(random: Random) -> tuple[Any, list[Refusal], Any]:
@@ -267,12 +284,16 @@ def address(random: Random) -> tuple[Any, list[Refusal], Any]:
         objections = [Refusal("no such tensor", INVALID, "index")]
     elif given is not None and given is not old:
         objections = [Refusal("another tensor", INVALID, "tensor")]
+    elif random.random() < 0.05:
+        data, objections = _Destroyer(executor, new), [Refusal("destroyed meanwhile", INNER, "executor")]
     elif woe is not None:
         objections = [woe]
     before = out.copy()
 
     def after() -> bool:
         """Run: into the new output from the new input, or as before if nothing has changed."""
+        if isinstance(data, _Destroyer):
+            return "destroyed" in repr(executor)
         moved = not objections
         result = data if moved and position == 2 else out
         source = grad
@@ -306,7 +327,7 @@ def _data(random: Random, new: Any, old: Any, position: int | None) -> tuple[Any
     if woe == "null":
         return None, Refusal("null", INNER_NULLPTR, "data")
     if woe == "type":
-        return random.choice((1, "data", [1.0], object())), Refusal("no memory", TypeError, "data")
+        return random.choice((1, "data", [1.0], object(), calls.Exporter)), Refusal("no memory", TypeError, "data")
     if woe == "small":
         return bytearray(new.nbytes - 1), Refusal("too small", INVALID, "data")
     if woe == "read-only":
