@@ -155,7 +155,7 @@ def _no_array(random: Random, good: Any) -> tuple[Any, Refusal]:
     """Something that is not this array, and why not."""
     shape, number, item = good.shape, calls.NUMBERS[good.dtype.name], good.dtype.itemsize
     data = np.empty(good.nbytes + 8, np.uint8)
-    woe = random.choice(("unbound", "destroyed", "leaves", "leaves", "misaligned", "rank", "forged", "null", "type"))
+    woe = random.choice(("unbound", "destroyed", "leaves", *("misaligned",) * 3, "forged", "null", "type"))
     refuse = Refusal
     if woe == "unbound":
         return aclnn_bw.aclCreateTensor(shape, number), refuse("unbound", NULLPTR, "")

@@ -90,11 +90,11 @@ class Fuzzer:
     def _around(self, random: Random, which: float) -> None:
         """Call one of the functions that stand around the operators."""
         after: Any = None
-        if which < 0.028:
+        if which < 0.026:
             name, (call, objections) = "aclCreateTensor", handles.create(random)
-        elif which < 0.039:
+        elif which < 0.037:
             name, (call, objections, after) = "aclCreateIntArray", handles.lists(random)
-        elif which < 0.044:
+        elif which < 0.047:
             name, (call, objections, after) = "mask converters", handles.converters(random)
         elif which < 0.073:
             name, (call, objections, after) = "aclSetTensorAddr", handles.address(random)
