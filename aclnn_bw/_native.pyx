@@ -1386,6 +1386,9 @@ cdef object read_shape(object value, str name, const Tensor* like, Tensor* tenso
     cdef IntArray dims
     cdef int64_t i
     if not isinstance(value, (tuple, list)):
+        if isinstance(value, (int, float, str)):
+            raise TypeError(f"{name}: must be an array or a shape, which is a tuple or a list of ints, "
+                            f"not {type(value).__name__}")
         return read_tensor(value, name, tensor)
     read_ints(value, name, &dims)
     tensor.rank = <int32_t>min(dims.size, MAX_RANK + 1)

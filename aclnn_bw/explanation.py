@@ -46,6 +46,10 @@ ALGORITHMS = {
 }
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 class Explanation(NamedTuple):
     """What phase 1 has decided: the answer of aclOpExecutor.explain(). `print` shows it in a few lines.
 
@@ -76,7 +80,7 @@ class Explanation(NamedTuple):
             f"  geometry   {', '.join(f'{name} {value}' for name, value in self.geometry.items())}",
             f"  algorithm  {algorithm or 'none: there is nothing to do'}",
             f"  isa        {self.isa}",
-            f"  threads    {self.threads}, for {self.units} units in {self.ranges} ranges",
+            f"  threads    {self.threads}, for {_counted(self.units, 'unit')} in {_counted(self.ranges, 'range')}",
             f"  workspace  {self.workspace_size} bytes",
             f"  traffic    {self.compulsory_bytes} bytes at least",
         ))

@@ -91,6 +91,13 @@ def test_the_geometry_is_the_callers():
     assert told.geometry["mask_layout"] == "bitmask"
 
 
+def test_one_and_many():
+    one, several = (avg(8, 2, 2, channels=channels)[1].explain() for channels in (1, 5))
+    assert "1 unit in 1 range\n" in str(one)
+    assert f"{several.units} units in " in str(several)
+    assert several.units > 1
+
+
 def test_nothing_to_do():
     told = avg(8, 2, 2, batch=0)[1].explain()
     assert (told.algorithm, told.units, told.ranges, told.compulsory_bytes) == ("", 0, 0, 0)

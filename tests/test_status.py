@@ -221,6 +221,10 @@ def test_remedies():
         ) == "Ascend910 does not have UpsampleNearestExact1dBackward; use soc('Ascend910B')"  # fmt: skip
     assert refused(avg, kernelSize=2) == "kernelSize = 2: must be a sequence of ints, not int; pass [2]"
     assert refused(avg, gradOutput=[1.0]).endswith("not list; numpy.array makes one")
+    for wrong in (4, 4.0, "4"):     # where a shape would do, an array made of it would not
+        message = refused(a.avg_pool2d_backward, grad_output=y, self=wrong, kernel_size=2)
+        rule = "self: must be an array or a shape, which is a tuple or a list of ints, not "
+        assert message == rule + type(wrong).__name__
     _, executor = avg()
     a.aclnnAvgPool2dBackward(None, 0, executor)
     with pytest.raises(a.AclnnError, match=r"spent.*: call phase 1 again, or aclSetAclOpExecutorRepeatable") as info:
