@@ -234,12 +234,10 @@ static inline void aclnn_bw_store_half(aclnn_bw_half *p, __m256 x)
 }
 static inline void aclnn_bw_store_bfloat(aclnn_bw_bfloat *p, __m256 x)
 {
-    __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
-    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    /* A NaN stays one: of sums of bfloat16 it has zeros in its lower half, which do not carry. */
+    __m256i bits = _mm256_castps_si256(x);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
-    __m256i nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
-    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-    rounded = _mm256_blendv_epi8(rounded, nan, is_nan);
     rounded = _mm256_permute4x64_epi64(_mm256_packus_epi32(rounded, rounded), 8);
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(rounded));
 }
@@ -704,8 +702,8 @@ static inline aclnn_bw_pair_sums aclnn_bw_add_pairs(aclnn_bw_pair_sums sum, cons
 
 static inline aclnn_bw_pairs aclnn_bw_round_pairs(aclnn_bw_floats sum)
 {
-    aclnn_bw_pairs x = (aclnn_bw_pairs)sum, nan = (aclnn_bw_pairs)(sum != sum);
-    return (nan & (x | 0x400000)) | (~nan & (x + 0x7fff + (x >> 16 & 1)));
+    aclnn_bw_pairs x = (aclnn_bw_pairs)sum;     /* a NaN has zeros in its lower half: see aclnn_bw_store_bfloat */
+    return x + 0x7fff + (x >> 16 & 1);
 }
 
 static inline void aclnn_bw_store_pairs(aclnn_bw_bfloat *p, aclnn_bw_pair_sums sum)
