@@ -92,7 +92,8 @@ def test_the_geometry_is_the_callers():
 
 
 def test_one_and_many():
-    one, several = (avg(8, 2, 2, channels=channels)[1].explain() for channels in (1, 5))
+    # Planes whose windows overlap are not joined, in any build.
+    one, several = (avg(8, 3, 1, 1, channels=channels)[1].explain() for channels in (1, 5))
     assert "1 unit in 1 range\n" in str(one)
     assert f"{several.units} units in " in str(several)
     assert several.units > 1
