@@ -193,7 +193,8 @@ class Liar:
 
     def __dlpack__(self, **_: Any) -> Any:
         if isinstance(self.capsule, Exception):
-            raise self.capsule
+            # A new one each time: its traceback keeps the frames, and so the arguments, of the calls it went through.
+            raise type(self.capsule)(*self.capsule.args)
         return self.capsule
 
 
