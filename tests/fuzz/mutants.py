@@ -59,6 +59,8 @@ KNOWN: dict[str, str] = {
     "_native.pyx: set_address: if handle.executor.spent:": "a spent executor is not repeatable, which is refused next",
     "_native.pyx: __dlpack__: if lent == NULL:": _NO_MEMORY,
     "_native.pyx: __dlpack__: if self.array is None:": "the face alone makes loans, and of an array",
+    "_native.pyx: read_shape: if isinstance(value, (int, float, str)):":
+        "read_tensor refuses these too, in other words",
     "_native.pyx: run_phase_2: if size < 0:": "the core finds it too small; this says so where no workspace is needed",
     "avg_pool2d.pyx: plan_backward: if not (reaches_image(&plan.h) and reaches_image(&plan.w)):":
         "a second line of defence: the rules before it leave no window in the padding alone",
