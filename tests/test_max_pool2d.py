@@ -97,6 +97,10 @@ KINDS = [
     MaxPool((1, 5, 30, 34), 16, 3, 8),  # the largest
     MaxPool((1, 7, 4, 530), 4, 1, 2),  # rows beyond a block
     MaxPool((1, 4, 2, 9), (2, 4), 1, (1, 2)),
+    MaxPool((1, 5, 130, 41), 3, 1, 1),  # sums of 3 columns that pass through the scratch in several parts
+    MaxPool((1, 3, 75, 31), (9, 3), (4, 1), (4, 1)),
+    MaxPool((2, 2, 71, 32), (2, 3), (2, 1), (0, 1)),
+    MaxPool((1, 2, 50, 600), 3, 1, 1),
 ]
 every_kind = pytest.mark.parametrize("pool", KINDS, ids=str)
 
@@ -187,21 +191,42 @@ def test_several_bits_no_bit_and_bits_in_the_padding_by_hand():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
-def test_one_bit_in_the_padding_touches_no_other_plane(dtype):
-    """Windows of 5x5 with their maxima in the middle, but for the first and the last of some channels."""
-    pool = MaxPool((2, 6, 9, 11), 5, 1, 2)
+@pytest.mark.parametrize(
+    "pool",
+    [MaxPool((2, 6, 9, 11), 5, 1, 2), MaxPool((2, 6, 9, 11), 3, 1, 1), MaxPool((1, 18, 70, 61), 3, 1, 1)],
+    ids=str,
+)
+def test_channels_with_other_bits_than_one_touch_no_other_plane(pool, dtype):
+    """Maxima in the middle of the windows, but for a bit in the padding, two bits or none in some channels."""
+    middle = pool.kernel_size**2 // 2
     hits = np.zeros(pool.hits_shape, bool)
-    hits[:, :, 12] = True
-    grad = np.arange(1, 1 + 2 * 6 * 9 * 11).reshape(pool.output_shape).astype(dtype)
+    hits[:, :, middle] = True
+    grad = (np.arange(np.prod(pool.output_shape)) % 1000 + 1).reshape(pool.output_shape).astype(dtype)
     expected = grad.copy()
     for c in (1, 4, 5):
-        hits[:, c, 12, 0, 0] = hits[:, c, 12, -1, -1] = False
+        hits[:, c, middle, 0, 0] = hits[:, c, middle, -1, -1] = False
         hits[:, c, 0, 0, 0] = hits[:, c, -1, -1, -1] = True
         expected[:, c, 0, 0] = expected[:, c, -1, -1] = 0
+    hits[:, 2, middle, 4, 5] = False
+    expected[:, 2, 4, 5] = 0
+    hits[:, 3, middle + 1, 4, 5] = True
+    expected[:, 3, 4, 6] += grad[:, 3, 4, 5]
     out = Guarded(pool.input_shape, grad.dtype)
     one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes, out=out.view)
     assert_same_bytes(out.view, expected)
     out.assert_outside_untouched()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("pool", [pool for pool in KINDS if pool.kernel_size != 1], ids=str)
+def test_one_bit_or_two_sum_in_the_same_order(pool, dtype, rng):
+    """A second bit of a window whose gradient is zero adds nothing, but a kernel may treat its channel otherwise."""
+    grad, hits = pool.gradients(rng, dtype), pool.hits(pool.indices(rng))
+    grad[..., 0, 0] = 0
+    result = one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes)
+    hits[..., -1, 0, 0] = True
+    hits[..., -2, 0, 0] = True
+    assert_same_bytes(one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes), result)
 
 
 # ---- every entry point against the twin ------------------------------------------------------------------------------

@@ -32,6 +32,10 @@ cdef enum:
     BAND_BYTES = 16384              # of scratch for the rows of a band: half an L1 cache
     WORD_BYTES = 262144             # of mask words that the channels of a group read in turn: a quarter of an L2 cache
     CHUNK_BYTES = 16384             # of sums that are made at a time: half an L1 cache
+    THIRDS_BYTES = 24576            # of sums that are scattered to at a time: they stay in an L1 cache
+    THIRDS_INDICES = 8192           # that are checked before they are used
+    THIRDS_WORDS = 4096             # windows whose maxima are found at a time in all channels of a group
+    NIBBLE_WORDS = 8                # of scratch for a window's kernel rows and columns in 16 channels
     LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
     SCRATCH_BYTES = 1048576
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
@@ -243,7 +247,7 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
     cdef PoolAxis* w = &plan.w
     cdef int64_t band = h.size
     cdef int64_t size = 0
-    cdef int64_t row, rows
+    cdef int64_t row, rows, chunk, windows
     plan.algorithm = GATHER
     plan.known = known_columns(w.kernel, w.stride, w.pad)
     plan.flat = plan.known == SAME and h.stride == 1 and w.size <= LONG_ROW
@@ -259,10 +263,26 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
     if plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1 and LANES * row <= SCRATCH_BYTES // 2:
         plan.sweep = LANES
     plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
+    chunk = plan.chunk
+    if plan.known == SAME and h.stride <= h.kernel and h.size < 1 << 15:
+        # For instruction sets that scatter here. Rows and places of bits are counted in 16 bits.
+        windows = THIRDS_INDICES if plan.argmax else THIRDS_WORDS
+        plan.third_chunk = least(band, most(LEAST_BAND, quotient(windows, w.size)))
+        rows = least(h.size, most(4 * h.kernel, quotient(THIRDS_BYTES, 3 * w.size * real)))
+        if 3 * rows * w.size * real <= SCRATCH_BYTES // 2 and (plan.third_chunk + 2 * h.kernel) * w.size < 1 << 16:
+            chunk = most(chunk, plan.third_chunk)
+            plan.third = rows * w.size
+            size = place(&plan.at_thirds, size, 3 * plan.third * real)
+            if not plan.argmax:
+                rows = least(h.out, quotient(plan.third_chunk - 1, h.stride) + 1 + h.terms)
+                windows = round_up(rows * w.out, LANES)
+                size = place(&plan.at_nibbles, size, (quotient(windows - 1, BLOCK) + 1) * NIBBLE_WORDS * BLOCK * 2)
+                size = place(&plan.at_starts, size, windows * 2)
+                size = place(&plan.at_places, size, windows * 2)
     if not direct or (plan.flat and plan.pooled_strides[2] != w.out):
-        rows = least(h.out, quotient(plan.chunk - 1, h.stride) + 1 + h.terms)
+        rows = least(h.out, quotient(chunk - 1, h.stride) + 1 + h.terms)
         size = place(&plan.at_rows, size, rows * plan.row_pitch * real * plan.sweep)
-    size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
+    size = place(&plan.at_sums, size, chunk * w.size * real * plan.team)
     if not plan.known:
         size = place(&plan.at_terms, size, plan.kernel_size * TERM_BYTES)
         if w.stride > 1:

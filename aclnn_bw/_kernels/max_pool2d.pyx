@@ -25,6 +25,9 @@ times as long). PLANES, for planes of at most 64 positions and rows of few windo
 in one go, in gradInput itself where its planes are dense; it mostly takes a tenth to 0.9 of the time of the others,
 which pay for each row. Which of them runs depends on the geometry and the dtype alone.
 
+Windows of 3 columns at stride 1 and padding 1 are scattered too where a vector holds few elements (float64 without
+AVX-512, all without AVX2), into three planes of sums that keep the order: max_pool2d_thirds.h.
+
 An argmax mask is checked chunk by chunk, before its windows are summed. Where an index lies outside its window, the
 unit is searched anew for the first.
 
@@ -36,10 +39,11 @@ Why every access is in bounds: the plan has proved the shapes of all tensors and
 container of at least mask_end bytes. A term covers the columns q in [begin, end) for which window q - t exists; outside
 it neither gradient nor mask is read, and what is prefetched is not read either. Words are read at k < K and p < Ho*Wo
 only, but for vectors that reach beyond a row without leaving the table (max_pool2d_pairs.h, aclnn_bw_window_codes). An
-index is compared, never used as an address, except in SCATTER, where it has been found in its window and is compared
-with the band's bounds if that is not the whole plane, and in PLANES, where it is first found among the positions of its
-window. The place of a bit is the element behind the band's sums if its row or column is outside
-(aclnn_bw_window_places); sums in gradInput have no such element, so that the bits of such a channel are walked.
+index is compared, never used as an address, except in max_pool2d_thirds.h, where it has been found in its window, in
+SCATTER, where besides it is compared with the band's bounds if that is not the whole plane, and in PLANES, where it is
+first found among the positions of its window. The place of a bit is the element behind the band's sums if its row or
+column is outside (aclnn_bw_window_places); sums in gradInput have no such element, so that the bits of such a channel
+are walked.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
@@ -137,6 +141,12 @@ cdef extern from "max_pool2d.h" nogil:
         char* words, const int64_t* label, int64_t pitch, unsigned bit, int64_t n) noexcept
 
 cdef extern from "max_pool2d_columns.h" nogil:
+    ctypedef struct Thirds "aclnn_bw_thirds":
+        void* sums
+        int64_t third
+        uint16_t* nibbles
+        uint16_t* starts
+        uint16_t* places
     ctypedef struct Plane "aclnn_bw_plane":
         const char* grad
         const char* mask
@@ -145,6 +155,7 @@ cdef extern from "max_pool2d_columns.h" nogil:
         int64_t column_step
         int64_t window_rows
         int64_t windows
+        int64_t rows
         int64_t columns
         int64_t kernel
         int64_t stride
@@ -157,9 +168,11 @@ cdef extern from "max_pool2d_columns.h" nogil:
         int64_t to_ahead
         uint16_t bit
         int64_t channels
+        const Thirds* thirds
     bint HALVES "ACLNN_BW_HALVES"
     bint ANY_TEAM "ACLNN_BW_ANY_TEAM"
     bint narrows "ACLNN_BW_NARROWS" (int known) noexcept
+    bint scatters "ACLNN_BW_SCATTERS" (size_t bytes) noexcept
     int SAME "ACLNN_BW_SAME"
     int TEAM "ACLNN_BW_TEAM"
     void fill_edges "aclnn_bw_fill_edges" (uint16_t* edges, int64_t columns) noexcept
@@ -411,6 +424,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     cdef int64_t row_pitch = plan.pooled_strides[2]
     cdef int64_t checked = 0
     cdef int64_t ahead = count if ANY_TEAM and one_team else <int64_t>TEAM
+    cdef int64_t chunk = plan.chunk
     cdef int64_t oh, oh_end, stop, row, channel, j, team
     cdef const char* grad
     cdef element* to__hw
@@ -421,6 +435,17 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     cdef bint written = read
     cdef bint direct, in_place
     cdef Plane plane
+    cdef Thirds thirds
+    plane.thirds = NULL
+    if plan.third > 0 and scatters(sizeof(real)):
+        chunk = plan.third_chunk
+        thirds.sums = scratch + plan.at_thirds
+        thirds.third = plan.third
+        thirds.nibbles = <uint16_t*>(scratch + plan.at_nibbles)
+        thirds.starts = <uint16_t*>(scratch + plan.at_starts)
+        thirds.places = <uint16_t*>(scratch + plan.at_places)
+        plane.thirds = &thirds
+        ahead = 1
     if element is half or element is bfloat:
         read = HALVES and plan.known != 0
         written = narrows(plan.known)
@@ -433,13 +458,14 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     plane.column_step = 2 * plan.pitch
     plane.window_rows = h.out
     plane.windows = w.out
+    plane.rows = h.size
     plane.columns = w.size
     plane.kernel = h.kernel
     plane.stride = h.stride
     plane.pad = h.pad
     plane.grad_channel = plan.pooled_strides[1] * item
     plane.mask_channel = 4 * h.out * w.out
-    plane.to_channel = plan.image_strides[1] if in_place else plan.chunk * w.size
+    plane.to_channel = plan.image_strides[1] if in_place else chunk * w.size
     plane.grad_ahead = prefetch_distance(plane.grad_channel, ahead)
     plane.mask_ahead = prefetch_distance(plane.mask_channel, ahead)
     plane.to_ahead = prefetch_distance(
@@ -448,7 +474,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
         row_pitch = plan.row_pitch
     plane.grad_step = row_pitch * item
     while ih < end:
-        stop = least(end, ih + plan.chunk)
+        stop = least(end, ih + chunk)
         oh = first_window(h, ih)
         oh_end = most(oh, end_window(h, stop - 1))
         grad = <const char*>grad_output__chw
@@ -467,7 +493,9 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
         j = 0
         while j < count:
             team = plan.team if j + plan.team <= count else 1
-            if ANY_TEAM and plan.known == SAME:
+            if plane.thirds != NULL and plan.argmax:
+                team = 1
+            elif ANY_TEAM and plan.known == SAME:
                 team = least(count if one_team else plan.team, count - j)
             plane.channels = team
             plane.grad = grad + j * plane.grad_channel
@@ -754,6 +782,8 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
     cdef bint whole
     if plan.algorithm == GATHER and plan.known == SAME:
         fill_edges(<uint16_t*>(scratch + plan.at_edges), plan.w.size)
+        if plan.third > 0 and scatters(sizeof(real)):
+            memset(scratch + plan.at_thirds, 0, <size_t>(3 * plan.third) * sizeof(real))
     if plan.argmax:
         window_columns(columns, columns + plan.w.out, plan.w.out, -plan.w.pad, plan.w.stride, plan.w.kernel,
                        plan.w.size)

@@ -15,11 +15,20 @@
  * too. Pairs of columns at stride 2 take 9 cycles for 16 in float32, 8 in float16: the number of instructions binds, a
  * third of which load, convert and interleave; beyond the cache two threads wait for memory in float32 and float64. A
  * load under a mask costs an arithmetic operation, so only blocks at the ends of rows use it. Without lane masks see
- * max_pool2d_pairs.h and max_pool2d_lines.h.
+ * max_pool2d_pairs.h, max_pool2d_lines.h and max_pool2d_thirds.h.
  */
 #ifndef ACLNN_BW_MAX_POOL2D_COLUMNS_H
 #define ACLNN_BW_MAX_POOL2D_COLUMNS_H
 #include "max_pool2d.h"
+
+/* Scratch of max_pool2d_thirds.h. */
+typedef struct {
+    void *sums;             /* three thirds, zero before and after each call */
+    int64_t third;          /* elements from one to the next */
+    uint16_t *nibbles;      /* for bits, of all windows of a chunk: see aclnn_bw_window_codes, block after block */
+    uint16_t *starts;       /* a window's place, modulo 2**16 */
+    uint16_t *places;       /* of one channel's maxima */
+} aclnn_bw_thirds;
 
 /* A plane of windows, and its mask: `mask` points to the plane's indices, or to the words of its group at window (0, 0)
  * and kernel position 0. */
@@ -31,7 +40,8 @@ typedef struct {
     int64_t column_step;    /* bytes between kernel positions */
     int64_t window_rows;
     int64_t windows;        /* in a row */
-    int64_t columns;        /* of gradInput */
+    int64_t rows;           /* of gradInput */
+    int64_t columns;
     int64_t kernel;         /* along h, as are stride and pad */
     int64_t stride;
     int64_t pad;
@@ -43,6 +53,7 @@ typedef struct {
     int64_t to_ahead;
     uint16_t bit;           /* of the first channel */
     int64_t channels;       /* ACLNN_BW_ANY_TEAM, ACLNN_BW_SAME: so many are summed at a time */
+    const aclnn_bw_thirds *thirds;  /* ACLNN_BW_SAME: NULL if windows are to be gathered */
 } aclnn_bw_plane;
 
 /* Channels of a group that are summed at a time: they share the mask words, or the indices that are looked for, and
@@ -74,6 +85,23 @@ static inline int aclnn_bw_known_columns(int64_t k, int64_t s, int64_t p)
 #define ACLNN_BW_NARROWS(known) 0
 #endif
 
+/* Whether max_pool2d_thirds.h serves sums of so many bytes each. */
+#if ACLNN_BW_LANE_MASKS
+#define ACLNN_BW_SCATTERS(bytes) 0
+#define ACLNN_BW_THIRDS_f32
+#define ACLNN_BW_THIRDS_f64
+#define ACLNN_BW_THIRDS_f16
+#define ACLNN_BW_THIRDS_bf16
+#define ACLNN_BW_IF_THIRDS_f32
+#define ACLNN_BW_IF_THIRDS_f64
+#define ACLNN_BW_IF_THIRDS_f16
+#define ACLNN_BW_IF_THIRDS_bf16
+#elif defined(__AVX2__)
+#define ACLNN_BW_SCATTERS(bytes) ((bytes) == 8)
+#else
+#define ACLNN_BW_SCATTERS(bytes) 1
+#endif
+
 /* edges[x], for x in [0, columns], has bit i set where element x + i of rows laid end to end is not the first of its
  * row, so that edges[x + 1] says which are not the last. */
 static inline void aclnn_bw_fill_edges(uint16_t *edges, int64_t columns)
@@ -98,12 +126,12 @@ ACLNN_BW_INLINE void aclnn_bw_prefetch(const char *at, int bytes)
         __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)line), 0, 2);
 }
 
-/* Move [oh, oh_end) on to the rows of windows that hold row ih. */
-#define ACLNN_BW_FIND_WINDOWS                                                                                           \
+/* Move [oh, oh_end) on to the rows of windows that hold rows ih to last. */
+#define ACLNN_BW_FIND_WINDOWS(last)                                                                                     \
     while (oh < w.window_rows && oh * w.stride - w.pad + w.kernel <= ih)                                                \
         oh++;                                                                                                           \
     oh_end = oh_end < oh ? oh : oh_end;                                                                                 \
-    while (oh_end < w.window_rows && oh_end * w.stride - w.pad <= ih)                                                   \
+    while (oh_end < w.window_rows && oh_end * w.stride - w.pad <= (last))                                               \
         oh_end++;
 
 /* Rows [ih, end) of gradInput for 3 columns at stride 1 and padding 1; `term`: the type of the gradients. */
@@ -389,7 +417,7 @@ ACLNN_BW_INLINE void aclnn_bw_part_lanes(uint32_t *lanes, int64_t j, int64_t win
         aclnn_bw_part_lanes(last_lanes, last, w.windows, WIDTH, k, s, p);                                               \
         for (; ih < end; ih++) {                                                                                        \
             const int32_t place = indexed ? (int32_t)(ih * w.columns) : 0;                                              \
-            ACLNN_BW_FIND_WINDOWS                                                                                       \
+            ACLNN_BW_FIND_WINDOWS(ih)                                                                                   \
             const int64_t kh = ih + w.pad - oh * w.stride;                                                              \
             for (int64_t j = 0; j < n; j += WIDTH) {                                                                    \
                 aclnn_bw_sums_##real sums[2 * ACLNN_BW_TEAM];                                                           \
@@ -567,6 +595,7 @@ ACLNN_BW_COLUMN(aclnn_bw_column_f64, double, uint64_t)
 typedef aclnn_bw_float_bits aclnn_bw_float_indices;
 #include "max_pool2d_pairs.h"
 #include "max_pool2d_lines.h"
+#include "max_pool2d_thirds.h"
 
 #define ACLNN_BW_ROWS(suffix, element, real)                                                                            \
     ACLNN_BW_INLINE void aclnn_bw_row_##suffix(                                                                         \
@@ -636,7 +665,7 @@ typedef aclnn_bw_float_bits aclnn_bw_float_indices;
         const int64_t mask_step = w.windows * (indexed ? 4 : 2) - (indexed ? 0 : w.stride * k * w.column_step);         \
         int64_t oh_end = oh;                                                                                            \
         for (; ih < end; ih++) {                                                                                        \
-            ACLNN_BW_FIND_WINDOWS                                                                                       \
+            ACLNN_BW_FIND_WINDOWS(ih)                                                                                   \
             const char *mask = w.mask + oh * w.windows * (indexed ? 4 : 2)                                              \
                 + (indexed ? 0 : (ih + w.pad - oh * w.stride) * k * w.column_step);                                     \
             for (int channel = 0; channel < team; channel++) {                                                          \
@@ -679,10 +708,12 @@ typedef aclnn_bw_float_bits aclnn_bw_float_indices;
  * at a time, else one. */
 #define ACLNN_BW_KNOWN(suffix, element, real)                                                                           \
     ACLNN_BW_KNOWN_ROWS(suffix, element, real)                                                                          \
+    ACLNN_BW_THIRDS_##suffix                                                                                            \
     static inline void aclnn_bw_known_##suffix(element *to, int64_t to_step, const aclnn_bw_plane *plane, int64_t ih,   \
                                                int64_t end, int64_t oh, int known, int indexed, int team)               \
     {                                                                                                                   \
         const aclnn_bw_plane w = *plane;                                                                                \
+        ACLNN_BW_IF_THIRDS_##suffix                                                                                     \
         switch (4 * known + 2 * indexed + team) {                                                                       \
         ACLNN_BW_PAIR_CASES(suffix)                                                                                     \
         case 20: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 0, 1); break;                             \

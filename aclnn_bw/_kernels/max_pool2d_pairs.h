@@ -266,7 +266,7 @@ ACLNN_BW_INLINE void aclnn_bw_store_start(void *to, const void *block, int64_t b
         aclnn_bw_pair_lanes_##suffix(last_lanes, last, w.windows, k, p);                                                \
         for (; ih < end; ih++) {                                                                                        \
             const int32_t place = indexed ? (int32_t)(ih * w.columns) : 0;                                              \
-            ACLNN_BW_FIND_WINDOWS                                                                                       \
+            ACLNN_BW_FIND_WINDOWS(ih)                                                                                   \
             const int64_t kh = ih + w.pad - oh * w.stride;                                                              \
             /* Elements that lie side by side here and are not written yet: a block may reach into the next rows. */    \
             const int64_t room = to_step == w.columns ? (end - ih) * w.columns : w.columns;                             \
