@@ -42,6 +42,15 @@ ACLNN_BW_INLINE void NAMED(store_cells)(char *to, const CELLS *cells)
 #endif
 }
 
+#ifdef NARROW_TWO
+/* Two vectors of cells. */
+ACLNN_BW_INLINE void NAMED(store_wide)(char *to, aclnn_bw_words cells)
+{
+    typedef aclnn_bw_words loose __attribute__((aligned(1), may_alias));
+    *(loose *)to = cells;
+}
+#endif
+
 /* The first `bytes` of a vector. */
 ACLNN_BW_RARE void NAMED(store_some)(char *to, CELLS cells, int64_t bytes)
 {
@@ -108,8 +117,14 @@ ACLNN_BW_INLINE const char *NAMED(row)(const aclnn_bw_walk *w, ELEMENT *copy, co
 #define TERM(load, from, k, row_factor, cut) \
     (KEEP(load, from, k, cut) * (by_column ? (row_factor) * NAMED(reals)(column_factors + (k)) : factor))
 
-/* Whether the terms beside the first are shuffled out of two vectors; else each is loaded and converted. */
-#define SHIFTS (ACLNN_BW_MASKED || sizeof(ELEMENT) == 2)
+/* Whether terms are made before they are summed: those of the 16-bit types, which are converted once then. */
+#define BY_TERMS (!ACLNN_BW_MASKED && sizeof(ELEMENT) == 2)
+
+/* Whether the terms beside the first are shuffled out of two vectors; else each is loaded. */
+#define SHIFTS ACLNN_BW_MASKED
+
+/* And, with two terms along h, those of float32: made once for two rows of them. */
+#define SPREADS_TERMS (!ACLNN_BW_MASKED && sizeof(REAL) == 4)
 
 #define CUT(v) ((cut & 1 && (v) == 0) || (cut & 2 && (v) >= vectors - 1) || cut == 4)
 
@@ -204,6 +219,18 @@ ACLNN_BW_INLINE void NAMED(walk_blocks)(const aclnn_bw_walk *w, const int64_t te
     const int64_t last = w->groups > block ? w->groups - block : 0;
     const char *limit = w->groups < block ? (const char *)w->limit : (const char *)UINTPTR_MAX;
     int64_t group = last;
+#if !ACLNN_BW_MASKED
+    /* What is left of the columns behind the blocks may fit one vector: float32 takes 0.9 of the time in rows of 56. */
+    const int64_t left = w->groups % block;
+    const int one = vectors > 1 && last > 0 && left > 0 && left <= LANES;
+    const int64_t end = one ? w->groups - left : last;
+    if (one) {
+        NAMED(walk_block)(w, w->groups - LANES, limit, terms, taps, by_column, shifts, 1, 4);
+        group = 0;
+    }
+#else
+    const int64_t end = last;
+#endif
     do {
 #if !ACLNN_BW_MASKED
         int cut = 4;
@@ -222,11 +249,299 @@ ACLNN_BW_INLINE void NAMED(walk_blocks)(const aclnn_bw_walk *w, const int64_t te
 #endif
             NAMED(walk_block)(w, group, limit, terms, taps, by_column, shifts, vectors, 4);
         group = group == last ? 0 : group + block;
-    } while (group < last);
+    } while (group < end);
 }
+
+#if !ACLNN_BW_MASKED
+/* At most ROOM terms are made at a time, and fewer than PIECE + LANES groups of columns of a spread. */
+#define ROOM ((int64_t)(ACLNN_BW_TERMS_BYTES / sizeof(REAL)))
+#define PIECE 256
+#define AROUND 64                   /* elements: what AT adds, and what vectors store behind the last row */
+
+ACLNN_BW_INLINE REALS NAMED(add)(REALS a, REALS b)
+{
+#ifdef MULTIPLY_ADD
+    /* In the pipes of the products, which the sums down the columns leave idle; a * 1 is exact. */
+    REALS one = (REALS){0} + 1;
+    __asm__("" : "+x"(one));        /* else a compiler makes it an addition again */
+    return (REALS)MULTIPLY_ADD(a, one, b);
+#else
+    return a + b;
+#endif
+}
+
+ACLNN_BW_INLINE void NAMED(store_reals)(REAL *to, REALS x)
+{
+    typedef REALS loose __attribute__((aligned(sizeof(REAL)), may_alias));
+    *(loose *)to = x;
+}
+
+/* At least n zeros, and at most LANES - 1 more. */
+ACLNN_BW_INLINE void NAMED(store_zeros)(REAL *to, int64_t n)
+{
+    for (; n > 0; n -= LANES, to += LANES) {
+        NAMED(store_reals)(to, (REALS){0});
+        __asm__("" : "+r"(to));     /* else it is a call of memset, which takes as long as a row */
+    }
+}
+
+/* Elements i .. i + LANES - 1 of a row, times their factors. */
+#define FROM_ROW(i) (LOAD(row + (i)) * (by_column ? factor * NAMED(reals)(column_factors + (i)) : factor))
+
+/* The terms of the windows [oh, oh + rows) x [window, window + n), each row `pitch` behind the other; zeros where there
+ * is no window.
+ *
+ * Bounds. The windows [begin, end) of a row exist. The vectors that read them begin at one of them; they end at or
+ * before `end` or, in a row shorter than a vector, before from_end. What such a vector stores in excess lies before
+ * begin + LANES <= n <= pitch: the callers' n is at least LANES + taps - 1, and fewer than `taps` windows are missing
+ * at the left. Zeros follow, up to the next row's first window. Of the factors there are terms + 1 more than LANES from
+ * the first on, and LANES from the first of a later piece on: all of a short row's vector. */
+static __attribute__((noinline)) void NAMED(make_terms)(const aclnn_bw_walk *w, REAL *to, int64_t pitch, int64_t oh,
+                                                        int64_t rows, int64_t window, int64_t n)
+{
+    const int64_t inside = w->columns_out - window < n ? w->columns_out - window : n;
+    const int64_t before = window < 0 ? -window : 0, begin = before < n ? before : n;
+    const int64_t end = inside > begin ? inside : begin;
+    const int by_column = w->column_factors != NULL;
+    const REAL *column_factors = by_column ? (const REAL *)w->column_factors + (window - w->first[0]) : NULL;
+    const REAL *row_factors = by_column ? (const REAL *)w->row_factors + (oh - (w->q - (w->terms - 1))) : NULL;
+    NAMED(store_zeros)(to, begin);
+    for (int64_t r = 0; r < rows; r++, oh++, to += pitch) {
+        if ((uint64_t)oh >= (uint64_t)w->rows_out) {
+            NAMED(store_zeros)(to + begin, pitch);
+            continue;
+        }
+        const ELEMENT *row = (const ELEMENT *)w->from + ((oh - w->from_row) * w->from_down + window - w->from_column);
+        const REALS factor = (REALS){0} + (by_column ? row_factors[r] : (REAL)w->factor);
+        int64_t i = begin;
+        if (by_column)
+            for (; i <= end - LANES; i += LANES)
+                NAMED(store_reals)(to + i, FROM_ROW(i));
+        else
+            for (; i <= end - LANES; i += LANES)
+                NAMED(store_reals)(to + i, FROM_ROW(i));
+        if (i < end) {
+            if (end - begin >= LANES)
+                NAMED(store_reals)(to + end - LANES, FROM_ROW(end - LANES));
+            else if ((uintptr_t)(row + i) + LANES * sizeof(ELEMENT) <= (uintptr_t)w->from_end)
+                NAMED(store_reals)(to + i, FROM_ROW(i));
+            else
+                for (; i < end; i++)
+                    to[i] = WIDEN_ONE(row[i]) * (by_column ? factor[0] * column_factors[i] : factor[0]);
+        }
+        NAMED(store_zeros)(to + end, pitch - (end - begin));
+    }
+}
+
+/* Where the terms begin: the first window of a row that exists lies at the beginning of a vector. */
+#define AT(room, window) ((room) + ((window) < 0 && (window) > -LANES ? LANES + (window) : 0))
+
+/* Stride 1: down a block of columns, one or two vectors wide, the running sums in registers (those of the kernels that
+ * are constants). */
+ACLNN_BW_INLINE void NAMED(walk_terms)(const REAL *from, int64_t pitch, char *to, int64_t to_down, int64_t rows,
+                                       int64_t bytes, const char *limit, const int64_t terms, const int64_t taps,
+                                       const int vectors)
+{
+    const int64_t warm = terms - 1;
+    const REALS zero = {0};
+    REALS held[2][ACLNN_BW_WALK_TERMS];
+    for (int64_t k = 0; k < warm; k++)
+        for (int64_t v = 0; v < vectors; v++)
+            held[v][k] = zero;
+    for (int64_t row = -warm; row < rows; row++, from += pitch) {
+        REALS sums[2], across[2];
+        CELLS cells[2];
+        for (int64_t v = 0; v < vectors; v++) {
+            across[v] = NAMED(reals)(from + v * LANES);
+            for (int64_t k = 1; k < taps; k++)
+                across[v] = NAMED(add)(across[v], NAMED(reals)(from + v * LANES + k));
+        }
+        for (int64_t v = 0; v < vectors; v++) {
+            sums[v] = zero + across[v];
+            for (int64_t k = 0; k < warm; k++) {
+                REALS next = held[v][k] + across[v];
+                held[v][k] = sums[v];
+                sums[v] = next;
+            }
+        }
+        if (row < 0)
+            continue;
+#ifdef NARROW_TWO
+        if (vectors == 2 && limit == ACLNN_BW_UNLIMITED) {
+            NAMED(store_wide)(to, NARROW_TWO(sums[0], sums[1]));
+            to += to_down;
+            continue;
+        }
+#endif
+        for (int64_t v = 0; v < vectors; v++)
+            cells[v] = NARROW(sums[v]);
+        NAMED(store)(to, cells, vectors, 0, limit, bytes, 0, 0);
+        to += to_down;
+    }
+}
+
+/* A piece of the columns and of the rows after the other, whose terms fit the L1 cache; in each the blocks. Only where
+ * all the columns are fewer than a block's do stores pass the end of a row. */
+ACLNN_BW_INLINE void NAMED(walk_pieces)(const aclnn_bw_walk *w, const int64_t terms, const int64_t taps,
+                                        const int vectors)
+{
+    const int64_t item = sizeof(ELEMENT), block = vectors * LANES, to_down = w->to_down * item;
+    REAL room[ROOM + AROUND] __attribute__((aligned(64)));
+    for (int64_t begin = 0, columns; begin < w->groups; begin += columns) {
+        const int64_t left = w->groups - begin, window = begin + w->first[0];
+        columns = left < 64 + block ? left : 64;        /* a block's at least, or all */
+        const int64_t across = (columns < block ? block : columns) + taps - 1;
+        const int64_t pitch = (across + LANES - 1) / LANES * LANES, height = ROOM / pitch - (terms - 1);
+        REAL *const at = AT(room, window);
+        for (int64_t row = 0; row < w->rows; row += height) {
+            const int64_t rows = w->rows - row < height ? w->rows - row : height, q = w->q + row;
+            char *const to = (char *)w->to + (q - w->pad) * to_down + begin * item;
+            int64_t group = 0;
+            NAMED(make_terms)(w, at, pitch, q - (terms - 1), rows + terms - 1, window, across);
+            if (columns < block) {
+                NAMED(walk_terms)(at, pitch, to, to_down, rows, w->width * item, w->limit, terms, taps, vectors);
+                continue;
+            }
+            for (; group < columns && (vectors == 1 || columns - group > LANES); group += block) {
+                if (group > columns - block)
+                    group = columns - block;
+                NAMED(walk_terms)(at + group, pitch, to + group * item, to_down, rows, 0, ACLNN_BW_UNLIMITED, terms,
+                                  taps, vectors);
+            }
+            if (vectors > 1 && group < columns)
+                NAMED(walk_terms)(at + columns - LANES, pitch, to + (columns - LANES) * item, to_down, rows, 0,
+                                  ACLNN_BW_UNLIMITED, terms, taps, 1);
+        }
+    }
+}
+
+/* The sums across a row of windows, of each kind of column: of the terms first[i] .. first[i] + count[i] - 1. */
+ACLNN_BW_INLINE void NAMED(sum_terms)(REALS *sums, const REAL *from, const int kinds, const int64_t *first,
+                                    const int64_t *count)
+{
+    for (int i = 0; i < kinds; i++) {
+        sums[i] = (REALS){0};
+        if (count[i] > 0)
+            sums[i] = NAMED(reals)(from + first[i]);
+        if (count[i] > 1)
+            sums[i] += NAMED(reals)(from + first[i] + 1);
+    }
+}
+
+/* A block's sums, narrowed and spread to their positions, in `rows` rows. */
+ACLNN_BW_INLINE void NAMED(store_rows)(char *to, int64_t to_down, int64_t rows, const REALS *sums, int vector,
+                                       const char *limit, int64_t bytes, int64_t ahead, const int stride,
+                                       const int same)
+{
+    CELLS cells[3], narrow[3];
+    if (rows <= 0)
+        return;
+#ifdef NARROW_PAIR
+    if (stride == 2) {
+        const aclnn_bw_words pair = NARROW_PAIR(sums[0], sums[same ? 0 : 1]);
+        memcpy(cells, &pair, sizeof pair);
+        for (int64_t i = 0; i < rows; i++, to += to_down)
+            if (to + sizeof pair <= limit) {
+                __builtin_prefetch((const char *)((uintptr_t)to + (uintptr_t)ahead), 1);
+                NAMED(store_wide)(to, pair);
+            } else {
+                NAMED(store)(to, cells, stride, vector, limit, bytes, 1, ahead);
+            }
+        return;
+    }
+#endif
+    for (int i = 0; i < (same ? 1 : stride); i++)
+        narrow[i] = NARROW(sums[i]);
+    NAMED(spread)(cells, narrow, stride, same);
+    for (int64_t i = 0; i < rows; i++, to += to_down)
+        NAMED(store)(to, cells, stride, vector, limit, bytes, 1, ahead);
+}
+
+/* One block of a row of windows and of the row above it: the rows of gradInput that they serve, the `longs` that have
+ * all terms and the `shorts` that have but this row's. */
+ACLNN_BW_INLINE void NAMED(spread_terms)(const REAL *here, int64_t pitch, char *to_long, int64_t longs, char *to_short,
+                                         int64_t shorts, int64_t to_down, int vector, const char *limit, int64_t bytes,
+                                         int64_t ahead, const int stride, const int same, const int terms,
+                                         const int64_t *first, const int64_t *count)
+{
+    const int kinds = same ? 1 : stride;
+    const REALS zero = {0};
+    REALS sums[3], above[3], all[3];
+    NAMED(sum_terms)(sums, here, kinds, first, count);
+    if (terms > 1)
+        NAMED(sum_terms)(above, here - pitch, kinds, first, count);
+    for (int i = 0; i < kinds; i++)
+        all[i] = terms > 1 ? zero + above[i] + sums[i] : zero + sums[i];
+    NAMED(store_rows)(to_long, to_down, longs, all, vector, limit, bytes, ahead, stride, same);
+    for (int i = 0; i < kinds; i++)
+        all[i] = terms > 1 ? zero + sums[i] : zero;
+    NAMED(store_rows)(to_short, to_down, shorts, all, vector, limit, bytes, ahead, stride, same);
+}
+
+/* Stride 2 or 3 and at most two terms along an axis: row by row, as they lie in memory, but for very long rows, which
+ * are made in pieces, the last one first: what it stores beyond the end of a row is the beginning of the next. The row
+ * of windows above is summed again: that is cheaper than to keep its sums. */
+ACLNN_BW_INLINE void NAMED(spread_pieces)(const aclnn_bw_walk *w, const int stride, const int same,
+                                          const int terms, const int64_t *first, const int64_t *count)
+{
+    const int64_t item = sizeof(ELEMENT), to_down = w->to_down * item, size = w->size;
+    const int64_t group_of_rows = w->stride * to_down, block = LANES * stride * item;
+    const int64_t ahead = group_of_rows < ACLNN_BW_AHEAD ? 2 * group_of_rows : 2 * ACLNN_BW_AHEAD;
+    REAL room[ROOM + AROUND] __attribute__((aligned(64)));
+    int64_t reach = 0;
+    for (int i = 0; i < (same ? 1 : stride); i++)
+        if (first[i] + count[i] - 1 > reach)
+            reach = first[i] + count[i] - 1;
+    /* The last piece: LANES groups at least, or all. */
+    int64_t begin = w->groups > LANES ? (w->groups - LANES) / PIECE * PIECE : 0, columns = w->groups - begin;
+    const char *limit = (w->groups > LANES ? w->groups : LANES) * stride > w->width ? w->limit : ACLNN_BW_UNLIMITED;
+    for (;; begin -= PIECE, columns = PIECE, limit = ACLNN_BW_UNLIMITED) {
+        const int64_t window = begin + w->first[0], across = (columns < LANES ? LANES : columns) + reach;
+        const int64_t pitch = (across + LANES - 1) / LANES * LANES, height = ROOM / pitch - (terms - 1);
+        const int64_t last = columns > LANES ? columns - LANES : 0, bytes = (w->width - (begin + last) * stride) * item;
+        const int64_t again = columns > LANES ? (LANES - columns % LANES) % LANES : 0;
+        const int vector = (int)(again * stride / LANES);
+        REAL *const at = AT(room, window);
+        for (int64_t row = 0; row < w->rows; row += height) {
+            const int64_t q = w->q + row, rows = w->rows - row < height ? w->rows - row : height;
+            const REAL *here = at + (terms - 1) * pitch;
+            NAMED(make_terms)(w, at, pitch, q - (terms - 1), rows + terms - 1, window, across);
+            for (int64_t oh = q; oh < q + rows; oh++, here += pitch) {
+                const int64_t top = oh * w->stride - w->pad, middle = top + w->long_phases, bottom = top + w->stride;
+                const int64_t longs_at = top > 0 ? top : 0, shorts_at = middle > 0 ? middle : 0;
+                const int64_t longs = (middle < size ? middle : size) - longs_at;
+                const int64_t shorts = (bottom < size ? bottom : size) - shorts_at;
+                char *to_long = (char *)w->to + longs_at * to_down + begin * stride * item;
+                char *to_short = (char *)w->to + shorts_at * to_down + begin * stride * item;
+                NAMED(spread_terms)(here + last, pitch, to_long + last * stride * item, longs,
+                                    to_short + last * stride * item, shorts, to_down, vector, limit, bytes, ahead,
+                                    stride, same, terms, first, count);
+                for (int64_t group = 0; group < last; group += LANES, to_long += block, to_short += block)
+                    NAMED(spread_terms)(here + group, pitch, to_long, longs, to_short, shorts, to_down, 0,
+                                        ACLNN_BW_UNLIMITED, 0, ahead, stride, same, terms, first, count);
+            }
+        }
+        if (begin == 0)
+            return;
+    }
+}
+#endif
 
 static void NAMED(walk)(const aclnn_bw_walk *w)
 {
+#if !ACLNN_BW_MASKED
+    if (BY_TERMS) {
+        if (w->terms == 3 && w->count[0] == 3 && w->groups <= LANES)
+            NAMED(walk_pieces)(w, 3, 3, 1);
+        else if (w->terms == 3 && w->count[0] == 3)
+            NAMED(walk_pieces)(w, 3, 3, 2);
+        else if (w->terms == 5 && w->count[0] == 5)
+            NAMED(walk_pieces)(w, 5, 5, 2);
+        else
+            NAMED(walk_pieces)(w, w->terms, w->count[0], 1);
+        return;
+    }
+#endif
     if (w->column_factors != NULL)
         NAMED(walk_blocks)(w, w->terms, w->count[0], 1, 0, 1);
 #if !ACLNN_BW_MASKED
@@ -443,6 +758,23 @@ static void NAMED(spread_walk)(const aclnn_bw_walk *w)
     const int64_t shifted[3] = {0, 1, 0};
     const int same = w->count[0] == 1 && w->count[1] == 1 && first[1] == 0
                      && (w->w_stride == 2 || (w->count[2] == 1 && first[2] == 0));
+#if !ACLNN_BW_MASKED
+    if (BY_TERMS || (SPREADS_TERMS && w->terms == 2)) {
+        if (w->w_stride == 2 && w->terms == 1 && same && BY_TERMS)
+            NAMED(spread_pieces)(w, 2, 1, 1, zeros, ones);
+        else if (w->w_stride == 2 && w->terms == 2 && w->count[0] == 1 && w->count[1] == 2 && first[1] == 0)
+            NAMED(spread_pieces)(w, 2, 0, 2, zeros, half_pad);
+        else if (w->w_stride == 2 && w->terms == 2 && w->count[0] == 2 && w->count[1] == 1 && first[1] == 1)
+            NAMED(spread_pieces)(w, 2, 0, 2, shifted, no_pad);
+        else if (w->w_stride == 2)
+            NAMED(spread_pieces)(w, 2, 0, (int)w->terms, first, w->count);
+        else if (w->terms == 1 && same && BY_TERMS)
+            NAMED(spread_pieces)(w, 3, 1, 1, zeros, ones);
+        else
+            NAMED(spread_pieces)(w, 3, 0, (int)w->terms, first, w->count);
+        return;
+    }
+#endif
     if (w->column_factors != NULL) {
         if (w->w_stride == 2)
             NAMED(spread_rows)(w, 2, 0, (int)w->terms, first, w->count, 1);
@@ -500,6 +832,16 @@ static void NAMED(fill_planes)(ELEMENT *to, const ELEMENT *from, int64_t from_st
 #undef TERM
 #undef BLOCK
 #undef SHIFTS
+#undef BY_TERMS
+#undef SPREADS_TERMS
+#undef ROOM
+#undef PIECE
+#undef AROUND
+#undef AT
+#undef FROM_ROW
+#undef NARROW_TWO
+#undef NARROW_PAIR
+#undef MULTIPLY_ADD
 #undef KEPT
 #undef INSIDE
 #undef REAL
