@@ -15,9 +15,11 @@
  * four blocks are summed at once, and those at the edges in pairs (with that, rows of 56 take 0.6 of the time in 16
  * bits, 0.7 in float32, 0.9 in float64). Small planes as one row: a load of lanes, a masked load and an addition; in
  * float16 a load, an `and`, a conversion and an addition; in bfloat16 for two vectors a load, two `and`, a shift and
- * two additions. Turning many columns: of the pieces of 16 bytes that make a vector, all but the first are
- * inserted; one shuffle per vector stored in float64, two in float32, three in 16 bits. Packing waits for its loads,
- * which are spread over as many stretches of memory as a block has positions.
+ * two additions. Rows of two phases on AVX2: per term a load that adds, or converts before, with an `and` at the edges;
+ * per block the shuffles that interleave it; of rows of 28, a third of the instructions are outside the blocks.
+ * Turning many columns: of the pieces of 16 bytes that make a vector, all but the first are inserted; one shuffle per
+ * vector stored in float64, two in float32, three in 16 bits.
+ * Packing waits for its loads, which are spread over as many stretches of memory as a block has positions.
  */
 #ifndef ACLNN_BW_IM2COL_H
 #define ACLNN_BW_IM2COL_H
@@ -788,6 +790,387 @@ ACLNN_BW_FLAT(aclnn_bw_flat_half, aclnn_bw_half, aclnn_bw_floats, ACLNN_BW_FLOAT
 ACLNN_BW_FLAT(aclnn_bw_flat_bfloat, aclnn_bw_bfloat, aclnn_bw_pair_sums, 2 * ACLNN_BW_FLOATS,
               ACLNN_BW_FLAT_ADD_bfloat, aclnn_bw_store_pairs)
 #endif
+
+/* Which rows of windows reach a row of out, as find_rows has them. Kernel rows that are tap_step apart reach it from
+ * windows that are window_step apart; the others do not. */
+typedef struct { int64_t stride, dilation, pad, taps, windows, tap_step, window_step; } aclnn_bw_walk;
+
+/* How many they are; of the first of them, the kernel row and the row of windows: 0 <= *window < windows, and the last
+ * is *window - (count-1)*window_step >= 0. Of none, 0 and 0. */
+static inline int64_t aclnn_bw_walk_rows(const aclnn_bw_walk *h, int64_t row, int64_t *tap, int64_t *window)
+{
+    int64_t position = row + h->pad, a = 0, count = 0, first_tap, first_window;
+    *tap = *window = 0;
+    if (h->stride == 2) {
+        if (position & 1) {
+            a = 1;
+            position -= h->dilation;
+        }
+        if (position < 0 || position & 1)
+            return 0;
+        position >>= 1;
+    } else if (h->stride > 1) {
+        for (; position >= 0 && a < h->tap_step && position % h->stride != 0; a++)
+            position -= h->dilation;
+        if (position < 0 || a == h->tap_step)
+            return 0;
+        position /= h->stride;
+    }
+    for (; position >= h->windows && a < h->taps; a += h->tap_step)
+        position -= h->window_step;
+    first_tap = a;
+    first_window = position;
+    for (; position >= 0 && a < h->taps; a += h->tap_step, count++)
+        position -= h->window_step;
+    if (count > 0) {
+        *tap = first_tap;
+        *window = first_window;
+    }
+    return count;
+}
+
+/* AVX2: rows of two phases, the even and the odd positions, each summed like a row of stride 1 and stored interleaved.
+ * A block is 2*width positions, the last overlaps the one before. Of a block at position s the even ones begin at the
+ * phase's position (s + 1)/2, the odd ones at s/2.
+ *
+ * What is read. Of blocks in [left, right) every lane of every tap is a window in [0, windows) of a row of windows in
+ * [0, Lh). The others, the edges, read whole vectors of 16 bits and keep some lanes. Each has one lane at least that
+ * holds a window, or find_phases refuses: it begins less than a vector before its row of windows, or ends less than one
+ * behind. That is inside the line around packed columns; among the plane's columns, if these lie side by side and
+ * row_is_safe says so; and inside its own column otherwise. Vectors that are not are cut off one by one. Wider numbers
+ * are read by masked loads, which touch the kept lanes alone.
+ *
+ * What is written. Blocks begin at 2*width*block <= n - 2*width, or at n - 2*width; a row of less than one block is one
+ * edge, and whole only up to `limit`. */
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define ACLNN_BW_HAS_PHASES 1
+#else
+#define ACLNN_BW_HAS_PHASES 0
+#endif
+#define ACLNN_BW_PHASE_EDGES 16     /* blocks */
+#define ACLNN_BW_PHASE_LANES 64     /* taps of all of them */
+
+enum { ACLNN_BW_READS_ROUND, ACLNN_BW_READS_PLANE, ACLNN_BW_READS_COLUMN };
+
+/* Phase 0 holds the even positions, phase 1 the odd ones. Steps and windows are those of aclnn_bw_edges. */
+typedef struct {
+    int64_t blocks;                 /* 0: not so */
+    int64_t left, right;            /* of the blocks between, all lanes of all taps hold windows */
+    int64_t edges;                  /* the other blocks */
+    int64_t n, windows, step, window_step, length, width;
+    int64_t taps[2], window[2];
+    int64_t base[2];                /* elements from the plane to the first tap's window for position 0 */
+    int64_t pitch;                  /* elements from a kernel row to the next */
+    int64_t down, next;             /* between the rows of windows that reach a row: windows up, elements on */
+    int64_t reads;                  /* where the edges' vectors may lie: round the plane, in it, in their column */
+    int64_t low, high;              /* of the plane or column, they touch [low, high), from a row's first window on */
+    int64_t most;                   /* elements of the plane */
+    /* Rows whose kernel rows are all there and safe, if those have a stride of 2 and a dilation of 1. */
+    int64_t inner, inner_end, inner_counts[2];
+    int64_t starts[ACLNN_BW_PHASE_EDGES];   /* of the edges */
+    uint16_t words[ACLNN_BW_PHASE_LANES];   /* the lanes of the even phase's taps and of the odd one's, edge by edge */
+    char lanes[ACLNN_BW_PHASE_LANES][32] __attribute__((aligned(32)));  /* the same, as masks */
+} aclnn_bw_phases;
+
+#if ACLNN_BW_HAS_PHASES
+static inline int64_t aclnn_bw_phases_start(const aclnn_bw_phases *e, int64_t block)
+{
+    int64_t start = 2 * block * e->width, last = e->n - 2 * e->width;
+    return start <= last ? start : last > 0 ? last : 0;
+}
+
+/* Whether the windows of the vectors of a block are all >= 0 (side 0), or all < windows (side 1). */
+static inline int aclnn_bw_phases_lie_within(const aclnn_bw_phases *e, int64_t block, int side)
+{
+    for (int phase = 0; phase < 2; phase++) {
+        const int64_t first = (aclnn_bw_phases_start(e, block) + 1 - phase) / 2 + e->window[phase];
+        if (e->taps[phase] > 0 && (side == 0 ? first < (e->taps[phase] - 1) * e->window_step
+                                             : first + e->width > e->windows))
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether no vector at the edges of a row leaves what may be read. The rows of windows that reach a row lie next > 0
+ * apart if there are two, for then window_step < Lh and next > pitch - Lh*Lw. */
+static inline int aclnn_bw_row_is_safe(const aclnn_bw_phases *e, int64_t tap, int64_t window, int64_t count)
+{
+    const int64_t first = window * e->windows, at_first = tap * e->pitch + first;
+    if (e->reads == ACLNN_BW_READS_ROUND || count == 0)
+        return 1;
+    if (e->reads == ACLNN_BW_READS_PLANE)
+        return at_first + e->low >= 0 && at_first + (count - 1) * e->next + e->high <= e->most;
+    return first - (count - 1) * e->down + e->low >= 0 && first + e->high <= e->length;
+}
+
+static inline int aclnn_bw_row_is_inner(const aclnn_bw_phases *e, const aclnn_bw_walk *h, int64_t row)
+{
+    int64_t tap, window;
+    const int64_t position = row + h->pad, count = aclnn_bw_walk_rows(h, row, &tap, &window);
+    return count == e->inner_counts[position & 1] && aclnn_bw_row_is_safe(e, tap, window, count)
+        && (count == 0 || (tap == (position & 1) && window == position >> 1));
+}
+
+/* A few rows at either end are not. What is true of two rows side by side here and there is true of all between: of
+ * every second row, the windows that reach it move on by one row each. */
+static inline void aclnn_bw_find_inner(aclnn_bw_phases *e, const aclnn_bw_walk *h, int64_t height)
+{
+    int64_t first = 0, end = height;
+    const int64_t most = h->taps + 4;
+    e->inner = e->inner_end = 0;
+    e->inner_counts[0] = (h->taps + 1) / 2;
+    e->inner_counts[1] = h->taps / 2;
+    if (h->stride != 2 || h->dilation != 1 || height < 2 * most)
+        return;
+    while (first < most && !(aclnn_bw_row_is_inner(e, h, first) && aclnn_bw_row_is_inner(e, h, first + 1)))
+        first++;
+    while (end > height - most && !(aclnn_bw_row_is_inner(e, h, end - 1) && aclnn_bw_row_is_inner(e, h, end - 2)))
+        end--;
+    if (first < most && end > height - most) {
+        e->inner = first;
+        e->inner_end = end;
+    }
+}
+
+/* Whether the lanes fit their table. What the caller fills in is there: see make_phases. */
+static inline int aclnn_bw_find_phases(aclnn_bw_phases *e, const aclnn_bw_walk *h, int64_t height, int64_t item)
+{
+    const int64_t width = item == 8 ? ACLNN_BW_DOUBLES : ACLNN_BW_FLOATS, both = e->taps[0] + e->taps[1];
+    const int64_t blocks = e->n <= 2 * width ? 1 : (e->n - 1) / (2 * width) + 1;
+    int64_t count = 0;
+    e->blocks = e->low = e->high = 0;
+    /* A row of less than a block is stored as an edge, all lanes or not. */
+    e->left = e->n < 2 * width;
+    e->width = width;
+    e->right = blocks;
+    /* The first windows of a block grow with it. */
+    while (e->left < blocks && e->left <= ACLNN_BW_PHASE_EDGES && !aclnn_bw_phases_lie_within(e, e->left, 0))
+        e->left++;
+    while (e->right > e->left && blocks - e->right <= ACLNN_BW_PHASE_EDGES
+           && !aclnn_bw_phases_lie_within(e, e->right - 1, 1))
+        e->right--;
+    e->edges = e->left + blocks - e->right;
+    if (e->edges > ACLNN_BW_PHASE_EDGES || both > ACLNN_BW_PHASE_LANES || e->edges * both > ACLNN_BW_PHASE_LANES)
+        return 0;
+    e->blocks = blocks;
+    for (int64_t edge = 0; edge < e->edges; edge++) {
+        const int64_t start = aclnn_bw_phases_start(e, edge < e->left ? edge : edge - e->left + e->right);
+        e->starts[edge] = start;
+        for (int phase = 0; phase < 2; phase++) {
+            int64_t first = (start + 1 - phase) / 2 + e->window[phase];
+            for (int64_t t = 0; t < e->taps[phase]; t++, first -= e->window_step) {
+                const int64_t low = aclnn_bw_clip_lane(-first, width);
+                const int64_t high = aclnn_bw_clip_lane(e->windows - first, width);
+                const int word = ACLNN_BW_WORD((int)low, (int)high);
+                const int64_t touched = e->reads == ACLNN_BW_READS_COLUMN
+                    ? first : e->base[phase] + (start + 1 - phase) / 2 + t * e->step;
+                if (low >= high) {
+                    e->blocks = 0;
+                    return 0;
+                }
+                e->words[count] = (uint16_t)word;
+                if (item == 2)
+                    _mm_store_si128((__m128i *)(void *)e->lanes[count], aclnn_bw_find_short_lanes(word));
+                else
+                    _mm256_store_si256((__m256i *)(void *)e->lanes[count],
+                                       item == 8 ? aclnn_bw_find_long_lanes(word) : aclnn_bw_find_lanes(word));
+                if (count == 0 || touched < e->low)
+                    e->low = touched;
+                if (count == 0 || touched + width > e->high)
+                    e->high = touched + width;
+                count++;
+            }
+        }
+    }
+    aclnn_bw_find_inner(e, h, height);
+    return 1;
+}
+
+static inline void aclnn_bw_store_phases_float(float *p, __m256 a, __m256 b)
+{
+    __m256 low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+    _mm256_storeu_ps(p, _mm256_permute2f128_ps(low, high, 0x20));
+    _mm256_storeu_ps(p + 8, _mm256_permute2f128_ps(low, high, 0x31));
+}
+static inline void aclnn_bw_store_phases_double(double *p, __m256d a, __m256d b)
+{
+    __m256d low = _mm256_unpacklo_pd(a, b), high = _mm256_unpackhi_pd(a, b);
+    _mm256_storeu_pd(p, _mm256_permute2f128_pd(low, high, 0x20));
+    _mm256_storeu_pd(p + 4, _mm256_permute2f128_pd(low, high, 0x31));
+}
+static inline void aclnn_bw_store_phases_half(aclnn_bw_half *p, __m256 a, __m256 b)
+{
+    __m128i even = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT), odd = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128((__m128i *)(void *)p, _mm_unpacklo_epi16(even, odd));
+    _mm_storeu_si128((__m128i *)(void *)(p + 8), _mm_unpackhi_epi16(even, odd));
+}
+static inline void aclnn_bw_store_phases_bfloat(aclnn_bw_bfloat *p, __m256 a, __m256 b)
+{
+    aclnn_bw_store_pairs(p, (aclnn_bw_pair_sums){a, b});
+}
+
+#define ACLNN_BW_PHASE_LANE(X, at) (*(const ACLNN_BW_LANES_##X *)(const void *)e->lanes[at])
+
+/* The sums of a block at an edge, some of whose vectors would leave their columns. `even` and `odd` are its first
+ * terms, `first` the window of its column that a row of windows begins with. */
+#define ACLNN_BW_CUT_PHASES(NAME, X)                                                                             \
+    static __attribute__((noinline)) void NAME(ACLNN_BW_SUMS_##X *sums, const ACLNN_BW_TYPE_##X *even,           \
+                                               const ACLNN_BW_TYPE_##X *odd, int64_t first, int64_t count,       \
+                                               const aclnn_bw_phases *e, int64_t edge)                           \
+    {                                                                                                            \
+        int64_t at = edge * (e->taps[0] + e->taps[1]);                                                           \
+        const int64_t s = e->starts[edge];                                                                       \
+        for (int phase = 0; phase < 2; at += e->taps[phase++]) {                                                 \
+            ACLNN_BW_SUMS_##X sum = {0};                                                                         \
+            for (int64_t a = 0; a < count; a++) {                                                                \
+                const ACLNN_BW_TYPE_##X *p = (phase == 0 ? even : odd) + a * e->next;                            \
+                int64_t window = first - a * e->down + e->window[phase] + (s + 1 - phase) / 2;                   \
+                for (int64_t t = 0; t < e->taps[phase]; t++, p += e->step, window -= e->window_step)             \
+                    if (window >= 0 && window + ACLNN_BW_WIDTH_##X <= e->length)                                 \
+                        sum += ACLNN_BW_KEEP_##X(p, ACLNN_BW_PHASE_LANE(X, at + t));                             \
+                    else                                                                                         \
+                        sum += ACLNN_BW_CUT_##X(p, e->words[at + t], window, e->length);                         \
+            }                                                                                                    \
+            sums[phase] = sum;                                                                                   \
+        }                                                                                                        \
+    }
+ACLNN_BW_CUT_PHASES(aclnn_bw_cut_half_phases, half)
+ACLNN_BW_CUT_PHASES(aclnn_bw_cut_bfloat_phases, bfloat)
+#define aclnn_bw_cut_float_phases(sums, even, odd, first, count, e, edge) (void)(first)
+#define aclnn_bw_cut_double_phases(sums, even, odd, first, count, e, edge) (void)(first)
+
+/* Whole vectors may be stored up to `limit`, see ACLNN_BW_GATHER_ROWS. Only the last block of many is at an odd s. */
+#define ACLNN_BW_STORE_PHASES(X)                                                                                 \
+    if (s & 1) {                                                                                                 \
+        aclnn_bw_store_phases_##X(to + s, odd_sum, even_sum);                                                    \
+    } else if (whole) {                                                                                          \
+        aclnn_bw_store_phases_##X(to + s, even_sum, odd_sum);                                                    \
+    } else {                                                                                                     \
+        ACLNN_BW_TYPE_##X block_sums[2 * ACLNN_BW_WIDTH_##X];                                                    \
+        aclnn_bw_store_phases_##X(block_sums, even_sum, odd_sum);                                                \
+        aclnn_bw_copy_lanes((char *)to, (const char *)block_sums, (size_t)e->n * sizeof *to, sizeof block_sums); \
+    }
+
+/* The blocks from `block` on, all of whose lanes hold windows, M at a time while they lie before `end`. */
+#define ACLNN_BW_WHOLE_PHASES(X, M, end, COUNT, EVEN, ODD)                                                       \
+    for (; block + (M) <= (end); block += (M)) {                                                                 \
+        const int64_t start = 2 * ACLNN_BW_WIDTH_##X * block, s = start < last ? start : last;                   \
+        const ACLNN_BW_TYPE_##X *p = even + ((s + 1) >> 1), *q = odd + (s >> 1);                                 \
+        ACLNN_BW_SUMS_##X evens[M], odds[M];                                                                     \
+        for (int i = 0; i < (M); i++)                                                                            \
+            evens[i] = odds[i] = (ACLNN_BW_SUMS_##X){0};                                                         \
+        for (int64_t a = 0; a < (COUNT); a++) {                                                                  \
+            for (int64_t t = 0; t < (EVEN); t++)                                                                 \
+                for (int i = 0; i < (M); i++)                                                                    \
+                    evens[i] += aclnn_bw_load_##X(p + (a * next + t * step) + i * ACLNN_BW_WIDTH_##X);           \
+            for (int64_t t = 0; t < (ODD); t++)                                                                  \
+                for (int i = 0; i < (M); i++)                                                                    \
+                    odds[i] += aclnn_bw_load_##X(q + (a * next + t * step) + i * ACLNN_BW_WIDTH_##X);            \
+        }                                                                                                        \
+        if ((M) == 1 && s & 1)                                                                                   \
+            aclnn_bw_store_phases_##X(to + s, odds[0], evens[0]);                                                \
+        else                                                                                                     \
+            for (int i = 0; i < (M); i++)                                                                        \
+                aclnn_bw_store_phases_##X(to + s + 2 * i * ACLNN_BW_WIDTH_##X, evens[i], odds[i]);               \
+    }
+
+/* Many terms wait for each other, but for those of other blocks. */
+#define ACLNN_BW_PHASES_ROW(X, COUNT, EVEN, ODD, MANY)                                                            \
+    do {                                                                                                          \
+        int64_t block = left;                                                                                     \
+        if (MANY) {                                                                                               \
+            ACLNN_BW_WHOLE_PHASES(X, 4, regular, COUNT, EVEN, ODD)                                                \
+            ACLNN_BW_WHOLE_PHASES(X, 2, regular, COUNT, EVEN, ODD)                                                \
+        }                                                                                                         \
+        ACLNN_BW_WHOLE_PHASES(X, 1, right, COUNT, EVEN, ODD)                                                      \
+        for (int64_t edge = 0; edge < edges; edge++) {                                                            \
+            const int64_t s = e->starts[edge];                                                                    \
+            const ACLNN_BW_TYPE_##X *p = even + ((s + 1) >> 1), *q = odd + (s >> 1);                              \
+            const int64_t at = edge * ((EVEN) + (ODD));                                                           \
+            ACLNN_BW_SUMS_##X even_sum = {0}, odd_sum = {0};                                                      \
+            if (!ACLNN_BW_CUTS_##X || safe) {                                                                     \
+                for (int64_t a = 0; a < (COUNT); a++) {                                                           \
+                    for (int64_t t = 0; t < (EVEN); t++)                                                          \
+                        even_sum += ACLNN_BW_KEEP_##X(p + (a * next + t * step), ACLNN_BW_PHASE_LANE(X, at + t)); \
+                    for (int64_t t = 0; t < (ODD); t++)                                                           \
+                        odd_sum += ACLNN_BW_KEEP_##X(q + (a * next + t * step),                                   \
+                                                     ACLNN_BW_PHASE_LANE(X, at + (EVEN) + t));                    \
+                }                                                                                                 \
+            } else {                                                                                              \
+                ACLNN_BW_SUMS_##X sums[2];                                                                        \
+                aclnn_bw_cut_##X##_phases(sums, p, q, first, COUNT, e, edge);                                     \
+                even_sum = sums[0];                                                                               \
+                odd_sum = sums[1];                                                                                \
+            }                                                                                                     \
+            ACLNN_BW_STORE_PHASES(X)                                                                              \
+        }                                                                                                         \
+    } while (0)
+
+/* The rows [row, end) of out, of the plane whose first column is at `from`. */
+#define ACLNN_BW_PHASES_ROWS(NAME, X, EVEN, ODD, MANY)                                                              \
+    static __attribute__((noinline)) void NAME(ACLNN_BW_TYPE_##X *to, int64_t down, const ACLNN_BW_TYPE_##X *limit, \
+                                               const ACLNN_BW_TYPE_##X *from, const aclnn_bw_walk *h, int64_t row,  \
+                                               int64_t end, const aclnn_bw_phases *e)                               \
+    {                                                                                                               \
+        const int64_t step = e->step, next = e->next;                                                               \
+        const int64_t left = e->left, right = e->right, edges = e->edges, last = e->n - 2 * ACLNN_BW_WIDTH_##X;     \
+        const int64_t regular = right < e->blocks ? right : e->blocks - 1;                                          \
+        for (; row < end; row++, to += down) {                                                                      \
+            const int whole = last >= 0 || (uintptr_t)(to + 2 * ACLNN_BW_WIDTH_##X) <= (uintptr_t)limit;            \
+            int64_t tap = (row + h->pad) & 1, window = (row + h->pad) >> 1, count = e->inner_counts[tap], safe = 1; \
+            if (row < e->inner || row >= e->inner_end) {                                                            \
+                count = aclnn_bw_walk_rows(h, row, &tap, &window);                                                  \
+                safe = aclnn_bw_row_is_safe(e, tap, window, count);                                                 \
+            }                                                                                                       \
+            const int64_t first = window * e->windows, at_first = tap * e->pitch + first;                           \
+            const ACLNN_BW_TYPE_##X *even = from + (e->base[0] + at_first), *odd = from + (e->base[1] + at_first);  \
+            if (count == 1)                                                                                         \
+                ACLNN_BW_PHASES_ROW(X, 1, EVEN, ODD, MANY);                                                         \
+            else if (count == 2)                                                                                    \
+                ACLNN_BW_PHASES_ROW(X, 2, EVEN, ODD, MANY);                                                         \
+            else                                                                                                    \
+                ACLNN_BW_PHASES_ROW(X, count, EVEN, ODD, 1);                                                        \
+        }                                                                                                           \
+    }
+
+/* Kernels of 3 and 4 columns have taps of their own. */
+#define ACLNN_BW_GATHER_PHASES(T, X)                                                                             \
+    ACLNN_BW_PHASES_ROWS(aclnn_bw_phases_1_2_##X, X, 1, 2, 0)                                                    \
+    ACLNN_BW_PHASES_ROWS(aclnn_bw_phases_2_1_##X, X, 2, 1, 0)                                                    \
+    ACLNN_BW_PHASES_ROWS(aclnn_bw_phases_2_2_##X, X, 2, 2, 0)                                                    \
+    ACLNN_BW_PHASES_ROWS(aclnn_bw_phases_any_##X, X, e->taps[0], e->taps[1], 1)                                  \
+    static inline void aclnn_bw_gather_##X##_phases(T *to, int64_t down, const T *limit, const T *from,          \
+                                                    const aclnn_bw_walk *h, int64_t row, int64_t end,            \
+                                                    const aclnn_bw_phases *e)                                    \
+    {                                                                                                            \
+        if (e->taps[0] == 1 && e->taps[1] == 2)                                                                  \
+            aclnn_bw_phases_1_2_##X(to, down, limit, from, h, row, end, e);                                      \
+        else if (e->taps[0] == 2 && e->taps[1] == 1)                                                             \
+            aclnn_bw_phases_2_1_##X(to, down, limit, from, h, row, end, e);                                      \
+        else if (e->taps[0] == 2 && e->taps[1] == 2)                                                             \
+            aclnn_bw_phases_2_2_##X(to, down, limit, from, h, row, end, e);                                      \
+        else                                                                                                     \
+            aclnn_bw_phases_any_##X(to, down, limit, from, h, row, end, e);                                      \
+    }
+#else
+static inline int aclnn_bw_find_phases(aclnn_bw_phases *e, const aclnn_bw_walk *h, int64_t height, int64_t item)
+{
+    (void)h, (void)height, (void)item;
+    e->blocks = 0;
+    return 0;
+}
+#define ACLNN_BW_GATHER_PHASES(T, X)                                                                             \
+    static inline void aclnn_bw_gather_##X##_phases(T *to, int64_t down, const T *limit, const T *from,          \
+                                                    const aclnn_bw_walk *h, int64_t row, int64_t end,            \
+                                                    const aclnn_bw_phases *e)                                    \
+    {                                                                                                            \
+        (void)to, (void)down, (void)limit, (void)from, (void)h, (void)row, (void)end, (void)e;                   \
+    }
+#endif
+ACLNN_BW_GATHER_PHASES(float, float)
+ACLNN_BW_GATHER_PHASES(double, double)
+ACLNN_BW_GATHER_PHASES(aclnn_bw_half, half)
+ACLNN_BW_GATHER_PHASES(aclnn_bw_bfloat, bfloat)
 
 /* to[:bytes] = from[:bytes], whole cache lines past the caches: they are not read before they are written. */
 static inline void aclnn_bw_stream(void *to, const void *from, int64_t bytes)

@@ -11,9 +11,10 @@ order, so bands, threads, strides and instruction sets do not show in the result
 
 Bounds. Rows of windows are those with 0 <= lh < Lh (`find_rows`, `scatter_row`, `interleave_band`), and of a row only
 the windows 0 <= lw < Lw are read; a vector that would reach beyond the column is masked off, or read lane by lane, or
-from the nearest place within it and shifted. Where loads cannot be masked, a small plane is made one row only if its
-columns lie side by side and every term's vectors stay inside them (`find_flat`). A
-vector that reaches beyond its row of out is stored only where the rows behind it belong to the same unit and are made
+from the nearest place within it and shifted; of rows of two phases 16 bits are read whole where what lies around is
+other columns of the plane, and cut off (aclnn_bw_phases in im2col.h). Where loads cannot be masked, a small plane is
+made one row only if its columns lie side by side and every term's vectors stay inside them (`find_flat`). A vector that
+reaches beyond its row of out is stored only where the rows behind it belong to the same unit and are made
 after it. Phase 1 has proved that both views lie inside their storage. Nothing is read through a prefetched address.
 
 Why this form. Columns outnumber the image by kH*kW, and each is read once: the time is that of reading them. GATHER
@@ -22,7 +23,9 @@ and to copy. It reads kH*kW places at once, which no hardware prefetcher follows
 what the next unit reads, in the order of memory, into the L2 cache: 1.2 to 1.6 times as fast as without, where the
 columns come from beyond the L2 cache. The first and last vectors of a row miss some columns: masks made once per range
 say which lanes. With a stride > 1 along w the positions of one phase, w mod sW, are gathered like a row of stride 1,
-and the phases interleaved. kernel == stride (INTERLEAVE) is a transposition in registers. Rows of one vector under
+and the phases interleaved. On AVX2 the two phases of stride 2 are interleaved in registers: kernels of 3x3 and 4x4 take
+0.25 to 0.45 of the time in 16 bits, 0.3 to 0.7 in float32. kernel == stride (INTERLEAVE) is a transposition in
+registers. Rows of one vector under
 windows of stride and dilation 1 along h need no list of the rows that reach them: planes of 7x7 take half as long.
 Without AVX-512, small planes of as many windows as positions along w are one row altogether, under lanes from a table
 made once per range: in 16 bits 2 to 3 times as fast for planes of 7x7 to 28x28, in float32 1.3 to 1.6 times for 14x14.
@@ -82,6 +85,48 @@ cdef extern from "im2col.h" nogil:
         half* to, int64_t i, int64_t n, const half* source, int64_t first, const flat* f) noexcept
     int64_t flat_bfloat "aclnn_bw_flat_bfloat" (
         bfloat* to, int64_t i, int64_t n, const bfloat* source, int64_t first, const flat* f) noexcept
+    ctypedef struct walk "aclnn_bw_walk":
+        int64_t stride
+        int64_t dilation
+        int64_t pad
+        int64_t taps
+        int64_t windows
+        int64_t tap_step
+        int64_t window_step
+    const bint HAS_PHASES "ACLNN_BW_HAS_PHASES"
+    enum:
+        READS_ROUND "ACLNN_BW_READS_ROUND"
+        READS_PLANE "ACLNN_BW_READS_PLANE"
+        READS_COLUMN "ACLNN_BW_READS_COLUMN"
+    ctypedef struct phases "aclnn_bw_phases":
+        int64_t blocks
+        int64_t n
+        int64_t windows
+        int64_t step
+        int64_t window_step
+        int64_t length
+        int64_t[2] taps
+        int64_t[2] window
+        int64_t[2] base
+        int64_t pitch
+        int64_t down
+        int64_t next
+        int64_t reads
+        int64_t most
+    bint find_phase_lanes "aclnn_bw_find_phases" (
+        phases* e, const walk* h, int64_t height, int64_t item) noexcept
+    void gather_float_phases "aclnn_bw_gather_float_phases" (
+        float* to, int64_t down, const float* limit, const float* source, const walk* h, int64_t row, int64_t end,
+        const phases* e) noexcept
+    void gather_double_phases "aclnn_bw_gather_double_phases" (
+        double* to, int64_t down, const double* limit, const double* source, const walk* h, int64_t row, int64_t end,
+        const phases* e) noexcept
+    void gather_half_phases "aclnn_bw_gather_half_phases" (
+        half* to, int64_t down, const half* limit, const half* source, const walk* h, int64_t row, int64_t end,
+        const phases* e) noexcept
+    void gather_bfloat_phases "aclnn_bw_gather_bfloat_phases" (
+        bfloat* to, int64_t down, const bfloat* limit, const bfloat* source, const walk* h, int64_t row, int64_t end,
+        const phases* e) noexcept
     void stream "aclnn_bw_stream" (void* to, const void* source, int64_t size) noexcept
     void end_streams "aclnn_bw_end_streams" () noexcept
     void prefetch "aclnn_bw_prefetch" (uintptr_t source, int64_t size) noexcept
@@ -151,6 +196,19 @@ cdef inline void gather_rows(element* to, int64_t down, const element* limit, co
         gather_double_rows(to, down, limit, source, h, row, end, e)
     else:
         gather_float_rows(to, down, limit, source, h, row, end, e)
+
+
+cdef inline void gather_phases(element* to, int64_t down, const element* limit, const element* source, const walk* h,
+                               int64_t row, int64_t end, const phases* e) noexcept nogil:
+    """The rows [row, end), of two phases each."""
+    if element is half:
+        gather_half_phases(to, down, limit, source, h, row, end, e)
+    elif element is bfloat:
+        gather_bfloat_phases(to, down, limit, source, h, row, end, e)
+    elif element is double:
+        gather_double_phases(to, down, limit, source, h, row, end, e)
+    else:
+        gather_float_phases(to, down, limit, source, h, row, end, e)
 
 
 cdef inline void gather_sums(real* to, int64_t room, const element* source, const int64_t* rows, const int64_t* starts,
@@ -342,6 +400,7 @@ cdef void interleave_phases(cell* to, const cell* sums, int64_t pitch, int64_t s
 
 cdef enum:
     ROWS_AT_ONCE = 16       # of one vector each: what the next unit reads is prefetched in between
+    PHASES_AT_ONCE = 256    # elements of rows of two phases, about: the same
     FEW_COLUMNS = 16        # read side by side, row by row of out: 1.3 times as fast for kernels of 3x3 and 4x4
 
 # What the next unit reads: `segments` stretches of memory. It is prefetched row by row while this unit is worked on:
@@ -422,6 +481,14 @@ cdef inline window_rows make_window_rows(const Im2colPlan* plan) noexcept nogil:
     return h
 
 
+# What the rows of a range have in common: their edges, one phase each, and what is there instead where it can be.
+cdef struct Tables:
+    edges[MOST_PHASES] e
+    flat f
+    walk h
+    phases g
+
+
 cdef bint make_flat(const Im2colPlan* plan, flat* f, const edges* e, const element* stored) noexcept nogil:
     """Whether all positions of a plane are like one row."""
     cdef window_rows h = make_window_rows(plan)
@@ -485,8 +552,29 @@ cdef void gather_one_block(const Im2colPlan* plan, const element* source, elemen
         out += plan.out_strides[1]
 
 
+cdef void gather_two_phases(const Im2colPlan* plan, const element* source, element* out, const Tables* t, int64_t ih,
+                            int64_t end, int64_t members, int64_t down, Ahead* ahead) noexcept nogil:
+    """gather_band for rows of two phases."""
+    cdef int64_t rows = quotient(PHASES_AT_ONCE, plan.w.size) + 1
+    cdef int64_t m, row, next_row
+    cdef const element* limit = NULL
+    # Whole planes of a unit that lie one behind the other are one run of rows.
+    cdef bint dense = plan.out_strides[1] == plan.h.size * down and end - ih == plan.h.size
+    for m in range(members):
+        if down == plan.w.size:
+            limit = out + (members - m if dense else 1) * (end - ih) * down
+        row = ih
+        while row < end:
+            next_row = least(row + rows, end)
+            look_ahead(ahead, next_row - row)
+            gather_phases(out + (row - ih) * down, down, limit, source, &t.h, row, next_row, &t.g)
+            row = next_row
+        source += plan.channel
+        out += plan.out_strides[1]
+
+
 cdef void gather_band(const Im2colPlan* plan, const element* source, char* out, int64_t at, char* scratch,
-                      const edges* e, const flat* f, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
+                      const Tables* t, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
                       const real* summed) noexcept nogil:
     """Rows [ih, end) of `members` planes of out, from element `at` on; rows that are to be transposed are dense."""
     cdef int64_t[MOST_TAPS] rows
@@ -501,11 +589,14 @@ cdef void gather_band(const Im2colPlan* plan, const element* source, char* out, 
     cdef const element* plane
     cdef const Phase* phase
     cdef int64_t count, j, m
-    if HAS_FLAT and f.terms > 0 and direct and down == columns and (end - ih) * columns >= WIDEST_FLAT:
-        gather_flat(plan, source, <element*>out + at, f, ih, end, members, ahead)
+    if HAS_FLAT and t.f.terms > 0 and direct and down == columns and (end - ih) * columns >= WIDEST_FLAT:
+        gather_flat(plan, source, <element*>out + at, &t.f, ih, end, members, ahead)
         return
-    if direct and plan.h.stride == 1 and plan.h.dilation == 1 and is_one_edge(e):
-        gather_one_block(plan, source, <element*>out + at, e, ih, end, members, down, ahead)
+    if direct and plan.h.stride == 1 and plan.h.dilation == 1 and is_one_edge(t.e):
+        gather_one_block(plan, source, <element*>out + at, t.e, ih, end, members, down, ahead)
+        return
+    if HAS_PHASES and t.g.blocks > 0:
+        gather_two_phases(plan, source, <element*>out + at, t, ih, end, members, down, ahead)
         return
     while ih < end:
         look_ahead(ahead, members)
@@ -515,12 +606,12 @@ cdef void gather_band(const Im2colPlan* plan, const element* source, char* out, 
         for m in range(members):
             if direct:
                 gather(<element*>out + at + m * plan.out_strides[1], room, plane + plan.phases[0].window,
-                       <const int64_t*>rows, <const int64_t*>starts, count, e)
+                       <const int64_t*>rows, <const int64_t*>starts, count, t.e)
             else:
                 for j in range(phases):
                     phase = &plan.phases[j]
                     gather_sums(sums + j * plan.phase_pitch, 0, plane + phase.kw * plan.column + phase.window,
-                                <const int64_t*>rows, <const int64_t*>starts, count, e + j)
+                                <const int64_t*>rows, <const int64_t*>starts, count, t.e + j)
                 if phases > 1:
                     interleave_phases(row, <const real*>sums, plan.phase_pitch, phases, columns)
                 if plan.turns:
@@ -532,8 +623,8 @@ cdef void gather_band(const Im2colPlan* plan, const element* source, char* out, 
         ih += 1
 
 
-cdef void gather_and_turn(const Im2colPlan* plan, const element* source, element* out, char* scratch, const edges* e,
-                          const flat* f, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
+cdef void gather_and_turn(const Im2colPlan* plan, const element* source, element* out, char* scratch,
+                          const Tables* t, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
                           const real* summed) noexcept nogil:
     """Rows [ih, end) of planes of out, whose channels lie side by side: a cache line of a position is written whole."""
     cdef element* lines = <element*>(scratch + plan.at_lines)
@@ -541,10 +632,50 @@ cdef void gather_and_turn(const Im2colPlan* plan, const element* source, element
     cdef int64_t pitch = (end - ih) * columns
     cdef int64_t m
     for m in range(members):
-        gather_band(plan, source + m * plan.channel, <char*>lines, m * pitch, scratch, e, f, ih, end, 1, ahead, summed)
+        gather_band(plan, source + m * plan.channel, <char*>lines, m * pitch, scratch, t, ih, end, 1, ahead, summed)
     for m in range(end - ih):
         turn_rows(out + (ih + m) * plan.out_strides[2], plan.out_strides[3], <const element*>(lines + m * columns),
                   pitch, columns, members, True)
+
+
+cdef int64_t gcd(int64_t a, int64_t b) noexcept nogil:
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+cdef bint make_phases(const Im2colPlan* plan, phases* g, walk* h, int64_t item) noexcept nogil:
+    """Whether rows are made of two phases that are stored as they are summed."""
+    cdef const Phase* phase
+    cdef int64_t common
+    cdef int j
+    if not HAS_PHASES or plan.w.stride != 2 or plan.converts or not (plan.turns or plan.out_strides[3] == 1):
+        return False
+    common = gcd(plan.h.dilation, plan.h.stride)
+    h.stride = plan.h.stride
+    h.dilation = plan.h.dilation
+    h.pad = plan.h.pad
+    h.taps = plan.h.taps
+    h.windows = plan.h.windows
+    h.tap_step = h.stride // common
+    h.window_step = h.dilation // common
+    g.n = plan.w.size
+    g.windows = plan.w.windows
+    g.step = plan.kw_step * plan.column - plan.window_step
+    g.window_step = plan.window_step
+    g.length = plan.h.windows * plan.w.windows
+    for j in range(2):
+        phase = &plan.phases[j]
+        g.taps[j] = phase.taps
+        g.window[j] = phase.window
+        g.base[j] = phase.kw * plan.column + phase.window
+    g.pitch = plan.kernel_width * plan.column
+    g.down = h.window_step * plan.w.windows
+    g.next = h.tap_step * g.pitch - g.down
+    # Packed columns have a line before and behind; loads of more than 16 bits are masked.
+    g.reads = READS_ROUND if plan.packs or item > 2 else READS_PLANE if plan.column == g.length else READS_COLUMN
+    g.most = ((plan.h.taps - 1) * plan.kernel_width + plan.w.taps) * plan.column
+    return find_phase_lanes(g, h, plan.h.size, item)
 
 
 cdef bint find_all_edges(const Im2colPlan* plan, edges* e, int64_t width) noexcept nogil:
@@ -646,15 +777,15 @@ cdef void interleave_band(const Im2colPlan* plan, const element* source, element
                 memset(to + covered, 0, <size_t>(plan.w.size - covered) * sizeof(element))
 
 
-cdef void stream_band(const Im2colPlan* plan, const element* source, element* out, char* scratch, const edges* e,
-                      const flat* f, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
+cdef void stream_band(const Im2colPlan* plan, const element* source, element* out, char* scratch,
+                      const Tables* t, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
                       const real* summed) noexcept nogil:
     """Rows [ih, end) of dense planes, made a stretch at a time in the L1 cache, whose lines then go past the caches."""
     cdef element* lines = <element*>(scratch + plan.at_lines)
     cdef int64_t columns = plan.w.size
     cdef int64_t row, n
     if plan.algorithm == GATHER and members * (end - ih) <= plan.stretch and plan.bands == 1:
-        gather_band(plan, source, <char*>lines, 0, scratch, e, f, ih, end, members, ahead, summed)
+        gather_band(plan, source, <char*>lines, 0, scratch, t, ih, end, members, ahead, summed)
         stream(out, lines, members * (end - ih) * columns * sizeof(element))
         return
     while members > 0:
@@ -662,7 +793,7 @@ cdef void stream_band(const Im2colPlan* plan, const element* source, element* ou
         while row < end:
             n = least(plan.stretch, end - row)
             if plan.algorithm == GATHER:
-                gather_band(plan, source, <char*>lines, 0, scratch, e, f, row, row + n, 1, ahead, summed)
+                gather_band(plan, source, <char*>lines, 0, scratch, t, row, row + n, 1, ahead, summed)
             else:
                 interleave_band(plan, source, lines - row * columns, row, row + n, ahead)
             stream(out + row * columns, lines, n * columns * sizeof(element))
@@ -675,8 +806,7 @@ cdef void stream_band(const Im2colPlan* plan, const element* source, element* ou
 cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                       const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
-    cdef edges[MOST_PHASES] e
-    cdef flat f
+    cdef Tables t
     cdef const element* source
     cdef const element* columns
     cdef char* out = data[1]
@@ -684,11 +814,12 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
     cdef int64_t at, n, c, ih, last, members, m, r
     cdef int64_t channel = plan.kernel_rows * plan.grad_output_strides[1]
     cdef int32_t algorithm = plan.algorithm
-    if algorithm == GATHER and not find_all_edges(plan, <edges*>e, lanes_of(sizeof(real))):
-        algorithm = SCATTER
-    f.terms = 0
-    if HAS_FLAT and algorithm == GATHER and (end - begin) * plan.group >= FEW_PLANES * plan.bands:
-        make_flat(plan, &f, <const edges*>e, stored)
+    t.f.terms = t.g.blocks = 0
+    if algorithm == GATHER and not make_phases(plan, &t.g, &t.h, sizeof(element)):
+        if not find_all_edges(plan, <edges*>t.e, lanes_of(sizeof(real))):
+            algorithm = SCATTER
+        elif HAS_FLAT and (end - begin) * plan.group >= FEW_PLANES * plan.bands:
+            make_flat(plan, &t.f, <const edges*>t.e, stored)
     # Unit = (n*groups + group)*bands + band: taken apart once, then counted on.
     c = begin // plan.bands if begin > 0 else 0
     ih = (begin - c * plan.bands) * plan.band
@@ -710,13 +841,13 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
             ahead = plan_ahead(plan, source + (members * channel if last == plan.h.size else 0),
                                last if last < plan.h.size else 0, members, (last - ih) * members)
         if algorithm == GATHER and plan.turns:
-            gather_and_turn(plan, columns, <element*>out + at, scratch, <const edges*>e, &f, ih, last, members, &ahead,
+            gather_and_turn(plan, columns, <element*>out + at, scratch, <const Tables*>&t, ih, last, members, &ahead,
                             summed)
         elif plan.streams and algorithm != SCATTER:
-            stream_band(plan, columns, <element*>out + at, scratch, <const edges*>e, &f, ih, last, members, &ahead,
+            stream_band(plan, columns, <element*>out + at, scratch, <const Tables*>&t, ih, last, members, &ahead,
                         summed)
         elif algorithm == GATHER:
-            gather_band(plan, columns, out, at + ih * plan.out_strides[2], scratch, <const edges*>e, &f, ih, last,
+            gather_band(plan, columns, out, at + ih * plan.out_strides[2], scratch, <const Tables*>&t, ih, last,
                         members, &ahead, summed)
         elif algorithm == INTERLEAVE:
             for m in range(members):
