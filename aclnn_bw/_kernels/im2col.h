@@ -18,8 +18,8 @@
  * two additions. Rows of two phases on AVX2: per term a load that adds, or converts before, with an `and` at the edges;
  * per block the shuffles that interleave it; of rows of 28, a third of the instructions are outside the blocks.
  * Turning many columns: of the pieces of 16 bytes that make a vector, all but the first are inserted; one shuffle per
- * vector stored in float64, two in float32, three in 16 bits.
- * Packing waits for its loads, which are spread over as many stretches of memory as a block has positions.
+ * vector stored in float64, two in float32, three in 16 bits. Two columns on AVX2 wait for their loads, whatever the
+ * width. Packing waits for its loads, which are spread over as many stretches of memory as a block has positions.
  */
 #ifndef ACLNN_BW_IM2COL_H
 #define ACLNN_BW_IM2COL_H
@@ -1235,6 +1235,39 @@ static inline void aclnn_bw_pair_floats(float *to, const float *from, int64_t co
     _mm_storeu_ps(to + 4, _mm_unpackhi_ps(a, b));
 }
 
+/* The same of twice as many. */
+#if ACLNN_BW_HAS_PHASES
+#define ACLNN_BW_PAIRED 2
+static inline void aclnn_bw_pair_more_floats(float *to, const float *from, int64_t column, uint16_t zero)
+{
+    (void)zero;
+    aclnn_bw_store_phases_float(to, _mm256_add_ps(_mm256_loadu_ps(from), _mm256_setzero_ps()),
+                                _mm256_add_ps(_mm256_loadu_ps(from + column), _mm256_setzero_ps()));
+}
+static inline void aclnn_bw_pair_more_doubles(double *to, const double *from, int64_t column, uint16_t zero)
+{
+    (void)zero;
+    aclnn_bw_store_phases_double(to, _mm256_add_pd(_mm256_loadu_pd(from), _mm256_setzero_pd()),
+                                 _mm256_add_pd(_mm256_loadu_pd(from + column), _mm256_setzero_pd()));
+}
+static inline void aclnn_bw_pair_more_bits(uint16_t *to, const uint16_t *from, int64_t column, uint16_t zero)
+{
+    __m256i zeros = _mm256_set1_epi16((short)zero);
+    __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)from);
+    __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(from + column));
+    a = _mm256_andnot_si256(_mm256_cmpeq_epi16(a, zeros), a);
+    b = _mm256_andnot_si256(_mm256_cmpeq_epi16(b, zeros), b);
+    __m256i low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permute2x128_si256(low, high, 0x20));
+    _mm256_storeu_si256((__m256i *)(void *)(to + 16), _mm256_permute2x128_si256(low, high, 0x31));
+}
+#else
+#define ACLNN_BW_PAIRED 1
+#define aclnn_bw_pair_more_floats aclnn_bw_pair_floats
+#define aclnn_bw_pair_more_doubles aclnn_bw_pair_doubles
+#define aclnn_bw_pair_more_bits aclnn_bw_pair_bits
+#endif
+
 static inline void aclnn_bw_turn_floats(float *to, int64_t pitch, const float *from, int64_t column, uint16_t zero)
 {
     __m128 a = aclnn_bw_term_4(from), b = aclnn_bw_term_4(from + column);
@@ -1280,7 +1313,11 @@ static inline void aclnn_bw_turn_bits(uint16_t *to, int64_t pitch, const uint16_
 #define ACLNN_BW_IN_BLOCKS 1
 #else
 #define ACLNN_BW_IN_BLOCKS 0
+#define ACLNN_BW_PAIRED 1
 #define aclnn_bw_pair_floats(to, from, column, zero)
+#define aclnn_bw_pair_more_floats(to, from, column, zero)
+#define aclnn_bw_pair_more_doubles(to, from, column, zero)
+#define aclnn_bw_pair_more_bits(to, from, column, zero)
 #define aclnn_bw_turn_floats(to, pitch, from, column, zero)
 #define aclnn_bw_turn_doubles(to, pitch, from, column, zero)
 #define aclnn_bw_pair_bits(to, from, column, zero)
@@ -1443,12 +1480,17 @@ static inline void aclnn_bw_turn_many_bits(uint16_t *to, int64_t pitch, const ui
 static inline int64_t aclnn_bw_start(int64_t i, int64_t n, int64_t width) { return i + width <= n ? i : n - width; }
 
 /* WIDTH elements of ROWS columns at once by MANY, if there are as many; else of WIDE columns by TURN. */
-#define ACLNN_BW_TURN(NAME, T, PLAIN, PAIR, PAIRED, TURN, WIDE, MANY, WIDTH, ROWS)                               \
+#define ACLNN_BW_TURN(NAME, T, PLAIN, PAIR, MORE, PAIRED, TURN, WIDE, MANY, WIDTH, ROWS)                         \
     static inline void NAME(T *to, int64_t pitch, const T *from, int64_t column, int64_t n, int64_t columns,     \
                             uint16_t zero)                                                                       \
     {                                                                                                            \
         (void)zero;                                                                                              \
-        if (ACLNN_BW_IN_BLOCKS && columns == 2 && pitch == 2 && n >= (PAIRED)) {                                 \
+        if (ACLNN_BW_PAIRED > 1 && columns == 2 && pitch == 2 && n >= ACLNN_BW_PAIRED * (PAIRED)) {              \
+            for (int64_t i = 0; i < n; i += ACLNN_BW_PAIRED * (PAIRED)) {                                        \
+                int64_t start = aclnn_bw_start(i, n, ACLNN_BW_PAIRED * (PAIRED));                                \
+                MORE(to + 2 * start, from + start, column, zero);                                                \
+            }                                                                                                    \
+        } else if (ACLNN_BW_IN_BLOCKS && columns == 2 && pitch == 2 && n >= (PAIRED)) {                          \
             for (int64_t i = 0; i < n; i += (PAIRED)) {                                                          \
                 int64_t start = aclnn_bw_start(i, n, PAIRED);                                                    \
                 PAIR(to + 2 * start, from + start, column, zero);                                                \
@@ -1485,12 +1527,12 @@ static inline int64_t aclnn_bw_start(int64_t i, int64_t n, int64_t width) { retu
 #define ACLNN_BW_PLUS_ZERO(x) ((x) + 0)
 #define ACLNN_BW_CLEAR_ZERO(x) ((uint16_t)((x) == zero ? 0 : (x)))
 #define aclnn_bw_pair_doubles(to, from, column, zero) aclnn_bw_turn_doubles(to, 2, from, column, zero)
-ACLNN_BW_TURN(aclnn_bw_turn_float_rows, float, ACLNN_BW_PLUS_ZERO, aclnn_bw_pair_floats, 4, aclnn_bw_turn_floats, 4,
-              aclnn_bw_turn_many_floats, 4, ACLNN_BW_FLOAT_ROWS)
-ACLNN_BW_TURN(aclnn_bw_turn_double_rows, double, ACLNN_BW_PLUS_ZERO, aclnn_bw_pair_doubles, 2, aclnn_bw_turn_doubles, 2,
-              aclnn_bw_turn_many_doubles, 2, ACLNN_BW_DOUBLE_ROWS)
-ACLNN_BW_TURN(aclnn_bw_turn_bit_rows, uint16_t, ACLNN_BW_CLEAR_ZERO, aclnn_bw_pair_bits, 8, aclnn_bw_turn_bits, 4,
-              aclnn_bw_turn_many_bits, 8, ACLNN_BW_BIT_ROWS)
+ACLNN_BW_TURN(aclnn_bw_turn_float_rows, float, ACLNN_BW_PLUS_ZERO, aclnn_bw_pair_floats, aclnn_bw_pair_more_floats, 4,
+              aclnn_bw_turn_floats, 4, aclnn_bw_turn_many_floats, 4, ACLNN_BW_FLOAT_ROWS)
+ACLNN_BW_TURN(aclnn_bw_turn_double_rows, double, ACLNN_BW_PLUS_ZERO, aclnn_bw_pair_doubles, aclnn_bw_pair_more_doubles,
+              2, aclnn_bw_turn_doubles, 2, aclnn_bw_turn_many_doubles, 2, ACLNN_BW_DOUBLE_ROWS)
+ACLNN_BW_TURN(aclnn_bw_turn_bit_rows, uint16_t, ACLNN_BW_CLEAR_ZERO, aclnn_bw_pair_bits, aclnn_bw_pair_more_bits, 8,
+              aclnn_bw_turn_bits, 4, aclnn_bw_turn_many_bits, 8, ACLNN_BW_BIT_ROWS)
 
 static inline int64_t aclnn_bw_lanes_of(size_t size)
 {
