@@ -519,9 +519,11 @@ static inline void aclnn_bw_copy_lanes(char *to, const char *from, size_t bytes,
         ACLNN_BW_SUM_EDGES(TAPS, S, X, STORE)                                                                    \
     } while (0)
 
+/* Aligned: the same code 16 bytes further on took 1.06 to 1.15 of the time in float32. */
 #define ACLNN_BW_GATHER(NAME, T, S, X, STORE)                                                                    \
-    static __attribute__((noinline)) void NAME(S *to, int64_t room, const T *from, const int64_t *rows,          \
-                                               const int64_t *starts, int64_t count, const aclnn_bw_edges *e)    \
+    static __attribute__((noinline, aligned(64))) void NAME(S *to, int64_t room, const T *from,                  \
+                                                            const int64_t *rows, const int64_t *starts,          \
+                                                            int64_t count, const aclnn_bw_edges *e)              \
     {                                                                                                            \
         const int64_t taps = e->taps, step = e->step, edges = e->left + e->blocks - e->right;                    \
         const int64_t whole = e->right < e->blocks ? e->right : e->blocks - 1;                                   \
