@@ -51,6 +51,7 @@ cdef struct MaxPool2dPlan:
     int64_t mask_end        # bytes of the container that the layout uses
     int64_t mask_bytes      # bytes of the container
     bint argmax
+    bint far                # the tensors are larger than an L2 cache
     bint reduced            # Ascend910, float32: values are rounded to float16, and so are sums
     int32_t algorithm
     int64_t team            # GATHER: channels that are summed at a time

@@ -35,9 +35,12 @@ cdef enum:
     THIRDS_BYTES = 24576            # of sums that are scattered to at a time: they stay in an L1 cache
     THIRDS_INDICES = 8192           # that are checked before they are used
     THIRDS_WORDS = 4096             # windows whose maxima are found at a time in all channels of a group
+    LONG_THIRDS = 24                # columns; shorter rows are better gathered: 14 take 1.2 to 1.5 times as long so
     NIBBLE_WORDS = 8                # of scratch for a window's kernel rows and columns in 16 channels
     LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
     SCRATCH_BYTES = 1048576
+    L2_BYTES = 1048576
+    SHORT_PLANE = 4096              # positions
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
     LEAST_BAND = 8                  # rows
     GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
@@ -264,7 +267,7 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
         plan.sweep = LANES
     plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
     chunk = plan.chunk
-    if plan.known == SAME and h.stride <= h.kernel and h.size < 1 << 15:
+    if plan.known == SAME and h.stride <= h.kernel and h.size < 1 << 15 and w.size >= LONG_THIRDS:
         # For instruction sets that scatter here. Rows and places of bits are counted in 16 bits.
         windows = THIRDS_INDICES if plan.argmax else THIRDS_WORDS
         plan.third_chunk = least(band, most(LEAST_BAND, quotient(windows, w.size)))
@@ -303,6 +306,9 @@ cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, in
     # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
     plan.sweep = TEAM if plan.argmax and not (plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1) else LANES
     plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
+    if not plan.argmax and LANES * h.size * w.size * real > L2_BYTES:
+        # The planes of all channels would leave the cache between two blocks: float64 takes 0.65 to 0.9 of the time.
+        plan.sweep = least(plan.sweep, most(TEAM, quotient(L2_BYTES // 4, h.size * w.size * real)))
     band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads)
     # Places are counted in 16 bits.
     plan.placed = (not plan.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
@@ -337,9 +343,23 @@ cdef int64_t plan_planes(MaxPool2dPlan* plan, int64_t item, int64_t real) noexce
     return place(&plan.at_cells, size, most(plan.w.size, LANES * plan.w.out) * item)
 
 
-cdef int64_t plan_rows(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real, bint direct) noexcept nogil:
-    """Choose the algorithm; returns the bytes of scratch. The choice depends on the geometry and the dtype alone, for
-    the order of the sums depends on it."""
+cdef bint scatters_sooner(const MaxPool2dPlan* plan, int32_t known, int64_t item, int64_t real) noexcept nogil:
+    """Where GATHER takes longer if a comparison leaves no mask of lanes, measured with AVX2: of its time SCATTER takes
+    0.2 to 0.9, but 1 for 2x2 windows of float32 at stride 2 in planes of 112x112. The sums are the same."""
+    cdef const PoolAxis* w = &plan.w
+    if known == SAME:
+        return False
+    if w.stride == 1:
+        return plan.argmax or known != 0 or plan.h.size * w.size <= SHORT_PLANE
+    if w.kernel == 2:
+        return plan.argmax and item == real and (item == 8 or plan.h.size * w.size <= SHORT_PLANE)
+    return item == 8 or (plan.argmax and item == real)
+
+
+cdef int64_t plan_rows(MaxPool2dPlan* plan, const Context* context, int64_t item, int64_t real,
+                       bint direct) noexcept nogil:
+    """Choose the algorithm; returns the bytes of scratch. What the order of the sums depends on is chosen by the
+    geometry and the dtype alone, not by the instruction set."""
     # With the columns of its kernel compiled in, gathering takes a quarter to 0.7 of the time of scattering; in its
     # general form a quarter to all of it for a few positions, but twice the time for 5x5 windows and four times for 3x3
     # windows at stride 3. Small planes of short rows take up to 10 times as long with either as in one go (only float64
@@ -350,11 +370,12 @@ cdef int64_t plan_rows(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64
     if plan.kernel_size <= 2 * least(plan.w.out, LANES) and (
             known or (plan.kernel_size <= GATHER_TERMS and plan.w.stride <= 2)) and (
             known == SAME or not small or plan.w.out > SMALL_ROW) and (
+            context.kernels.lane_masks or not scatters_sooner(plan, known, item, real)) and (
             (plan.h.terms + 5) * most(plan.w.size, plan.w.out) * real <= SCRATCH_BYTES):
-        return plan_gather(plan, threads, item, real, direct)
+        return plan_gather(plan, context.threads, item, real, direct)
     if small:
         return plan_planes(plan, item, real)
-    return plan_scatter(plan, threads, item, real)
+    return plan_scatter(plan, context.threads, item, real)
 
 
 cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t bad) noexcept nogil:
@@ -384,7 +405,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef MaxPool2dPlan* plan
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
-    cdef int64_t scratch
+    cdef int64_t bytes, scratch
     cdef int status
     cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK_BACKWARD, sizeof(MaxPool2dPlan))
     if executor == NULL:
@@ -404,10 +425,12 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     plan = <MaxPool2dPlan*>executor.plan
     if plan.argmax:
         executor.explain = explain_index
-    scratch = plan_rows(plan, context.threads, item, real,
+    bytes = traffic(grad_output, item) + traffic(grad_input, item) + plan.mask_end
+    plan.far = bytes > L2_BYTES
+    scratch = plan_rows(plan, context, item, real,
                         item == real and plan.pooled_strides[3] == 1 and not plan.reduced)
-    set_work(executor, context, context.kernels.max_pool2d_backward[slot_of(grad_output.dtype)], plan.units,
-             traffic(grad_output, item) + traffic(grad_input, item) + plan.mask_end, scratch)
+    set_work(executor, context, context.kernels.max_pool2d_backward[slot_of(grad_output.dtype)], plan.units, bytes,
+             scratch)
     return SUCCESS
 
 

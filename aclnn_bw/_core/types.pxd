@@ -151,6 +151,7 @@ cdef struct KernelTable:
     RangeFn[REAL_SLOTS] avg_pool2d_backward
     RangeFn[REAL_SLOTS] im2col_backward
     RangeFn[SLOTS] replication_pad2d_backward
+    bint lane_masks     # a comparison leaves a mask of lanes (AVX-512): plans choose by what that is worth
 
 cdef struct Context:
     const KernelTable* kernels

@@ -12,18 +12,19 @@ Backward, GATHER: for a row ih of gradInput and a phase of its columns, the wind
 positions at which they do are the same for the whole row. A vector of columns tests one bit of as many mask words (or
 compares as many indices) and adds the gradients that this selects. There is no zero fill, no index arithmetic, and one
 writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose columns have code of
-their own (max_pool2d_columns.h), it takes a quarter to 0.7 of the time of scattering. Rows go in chunks that stay in
-the L1 cache; what cannot be read or written where it lies (strides, and 16-bit types without AVX-512, but for most
-results with AVX2) passes through the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all
-other kernels of more than a few positions, for rows of few windows and for rows too long for the scratch: the sums of a
-band of rows lie in the scratch, or, if that is a whole plane and a dense one, in gradInput itself. Indices are added
-for four channels side by side, for neighbouring windows with the same maximum wait for each other's sums. For kernels
-of up to 16x16 positions the words of a block of windows are first turned into each channel's kernel row and column, by
-a few operations for 16 channels and 8 or 16 windows together; where a channel has just one bit in each of them, its
-windows are added one by one without a branch. Else, and in larger kernels, the set bits of each word are walked (3 to 7
-times as long). PLANES, for planes of at most 64 positions and rows of few windows: the same for all planes of a group
-in one go, in gradInput itself where its planes are dense; it mostly takes a tenth to 0.9 of the time of the others,
-which pay for each row. Which of them runs depends on the geometry and the dtype alone.
+their own (max_pool2d_columns.h), it takes a quarter to 0.7 of the time of scattering with AVX-512; with AVX2 that is
+true of bits and of 16-bit types at stride 2 (scatters_sooner of the core). Rows go in chunks that stay in the L1 cache;
+what cannot be read or written where it lies (strides, and 16-bit types without AVX-512, but for most results with AVX2)
+passes through the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all other kernels of
+more than a few positions, for rows of few windows and for rows too long for the scratch: the sums of a band of rows lie
+in the scratch, or, if that is a whole plane and a dense one, in gradInput itself. Indices are added for four channels
+side by side, for neighbouring windows with the same maximum wait for each other's sums. For kernels of up to 16x16
+positions the words of a block of windows are first turned into each channel's kernel row and column, by a few
+operations for 16 channels and 8 or 16 windows together; where a channel has just one bit in each of them, its windows
+are added one by one without a branch. Else, and in larger kernels, the set bits of each word are walked (3 to 7 times
+as long). PLANES, for planes of at most 64 positions and rows of few windows: the same for all planes of a group in one
+go, in gradInput itself where its planes are dense; it mostly takes a tenth to 0.9 of the time of the others, which pay
+for each row. All add in the same order.
 
 Windows of 3 columns at stride 1 and padding 1 are scattered too where a vector holds few elements (float64 without
 AVX-512, all without AVX2), into three planes of sums that keep the order: max_pool2d_thirds.h.
@@ -166,9 +167,11 @@ cdef extern from "max_pool2d_columns.h" nogil:
         int64_t grad_ahead
         int64_t mask_ahead
         int64_t to_ahead
+        bint far
         uint16_t bit
         int64_t channels
         const Thirds* thirds
+    bint LANE_MASKS "ACLNN_BW_LANE_MASKS"
     bint HALVES "ACLNN_BW_HALVES"
     bint ANY_TEAM "ACLNN_BW_ANY_TEAM"
     bint narrows "ACLNN_BW_NARROWS" (int known) noexcept
@@ -454,6 +457,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     direct = read and plan.pooled_strides[3] == 1 and (not plan.flat or row_pitch == w.out)
     in_place = written and along == 1 and (not plan.flat or down == w.size)
     cdef int64_t item = sizeof(element) if read else sizeof(real)
+    plane.far = plan.far
     plane.edges = <const uint16_t*>(scratch + plan.at_edges)
     plane.column_step = 2 * plan.pitch
     plane.window_rows = h.out
@@ -611,10 +615,10 @@ cdef void scatter_places(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitc
         start += n
 
 
-cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
+cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
                        element* grad_input__chw, char* scratch, int64_t ih, int64_t rows,
                        const real* kind) noexcept nogil:
-    """`rows` rows from row ih of the `lanes` planes of a group."""
+    """`rows` rows from row ih of the `lanes` planes of a group. False if it has met an index outside its window."""
     cdef const PoolAxis* h = &plan.h
     cdef const PoolAxis* w = &plan.w
     cdef bint native = (not plan.reduced
@@ -630,6 +634,8 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
     cdef real* sums = <real*>(scratch + plan.at_sums)
     cdef uint16_t* places = <uint16_t*>(scratch + plan.at_places)
     cdef element* cells = <element*>(scratch + plan.at_cells)
+    cdef const int32_t* columns = <const int32_t*>(scratch + plan.at_columns)
+    cdef int64_t first = first_window(h, ih)
     cdef int64_t last = end_window(h, ih + rows - 1)
     cdef int64_t lane, swept, j, oh, oh_end, row, width
     cdef const char* indices
@@ -640,12 +646,17 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
         swept = least(plan.sweep, lanes - lane)
         if in_place:
             sums = <real*>(grad_input__chw + lane * sum_pitch)
+        if plan.argmax:
+            for j in range(swept):
+                if check_indices(plan, mask + 4 * (lane + j) * h.out * w.out, columns, first, last) >= 0:
+                    return False
+        # Row by row, before windows reach them, it takes 1.1 to 1.5 times as long.
         if in_place and sum_pitch != h.size * w.size:
             for j in range(swept):
                 memset(sums + j * sum_pitch, 0, <size_t>(h.size * w.size) * sizeof(real))
         else:
             memset(sums, 0, <size_t>(swept * sum_pitch) * sizeof(real))
-        oh = first_window(h, ih)
+        oh = first
         while oh < last:
             oh_end = least(oh + plan.block, last)
             if direct:
@@ -683,6 +694,7 @@ cdef void scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
                            + (ih + row) * plan.image_strides[2], plan.image_strides[3],
                            sums + j * plan.sum_pitch + row * w.size, cells, w.size)
         lane += swept
+    return True
 
 
 cdef bint scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
@@ -815,7 +827,9 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
             lane += sweep
         if plan.algorithm == PLANES:
             whole = scatter_planes(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, summed)
-        if plan.argmax and (not whole or plan.algorithm == SCATTER):
+        elif plan.algorithm == SCATTER:
+            whole = scatter_band(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, ih, rows, summed)
+        if plan.argmax and not whole:
             for lane in range(lanes):
                 bad = check_indices(plan, mask + 4 * lane * plan.h.out * plan.w.out, <const int32_t*>columns,
                                     first_window(&plan.h, ih), end_window(&plan.h, ih + rows - 1))
@@ -823,8 +837,6 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
                     return first_bad_place(plan, mask, <const int32_t*>columns,
                                            n * plan.channels + group * plan.lanes, lane, bad, ih + plan.band,
                                            end - begin)
-        if plan.algorithm == SCATTER:
-            scatter_band(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, ih, rows, summed)
         ih += plan.band
         if ih >= plan.h.size:
             ih = 0
@@ -1083,6 +1095,7 @@ cdef int64_t forward_bf16(const void* plan, char** data, char* scratch, int64_t 
 
 cdef void max_pool2d_kernels(KernelTable* table) noexcept nogil:
     """Put this instruction set's kernels into the table."""
+    table.lane_masks = LANE_MASKS
     table.max_pool2d_backward[<int>SLOT_F32] = backward_f32
     table.max_pool2d_backward[<int>SLOT_F64] = backward_f64
     table.max_pool2d_backward[<int>SLOT_F16] = backward_f16

@@ -51,6 +51,7 @@ typedef struct {
     int64_t grad_ahead;     /* bytes: how far ahead gradients, indices and elements of gradInput are prefetched */
     int64_t mask_ahead;
     int64_t to_ahead;
+    int far;                /* whether the tensors are larger than an L2 cache */
     uint16_t bit;           /* of the first channel */
     int64_t channels;       /* ACLNN_BW_ANY_TEAM, ACLNN_BW_SAME: so many are summed at a time */
     const aclnn_bw_thirds *thirds;  /* ACLNN_BW_SAME: NULL if windows are to be gathered */
@@ -119,7 +120,8 @@ static inline void aclnn_bw_fill_edges(uint16_t *edges, int64_t columns)
     }
 }
 
-/* Ask for the lines of a block further on: with one thread beyond the cache 0.85 of the time. Nothing is read there. */
+/* Ask for the lines of a block further on: with one thread beyond the cache 0.85 of the time, and 0.4 to 0.9 where
+ * columns are pairs (max_pool2d_pairs.h), but 1.1 to 1.2 within it. Nothing is read there. */
 ACLNN_BW_INLINE void aclnn_bw_prefetch(const char *at, int bytes)
 {
     for (int line = 0; line < bytes; line += 64)

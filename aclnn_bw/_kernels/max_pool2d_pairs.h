@@ -270,6 +270,14 @@ ACLNN_BW_INLINE void aclnn_bw_store_start(void *to, const void *block, int64_t b
             const int64_t kh = ih + w.pad - oh * w.stride;                                                              \
             /* Elements that lie side by side here and are not written yet: a block may reach into the next rows. */    \
             const int64_t room = to_step == w.columns ? (end - ih) * w.columns : w.columns;                             \
+            if (w.far && sizeof(element) == sizeof(real) && (k == 3 || sizeof(real) == 8))                              \
+                for (int channel = 0; channel < team; channel++) {                                                      \
+                    aclnn_bw_prefetch((const char *)(to + channel * w.to_channel) + w.to_ahead,                         \
+                                      (int)w.columns * (int)sizeof(real));                                              \
+                    if (ih % 2 == 0)                                                                                    \
+                        aclnn_bw_prefetch(w.grad + channel * w.grad_channel + oh * w.grad_step + w.grad_ahead,          \
+                                          (int)w.windows * (int)sizeof(real));                                          \
+                }                                                                                                       \
             for (int64_t j = 0; j < n; j += WIDTH) {                                                                    \
                 aclnn_bw_##real##s sums[2 * ACLNN_BW_TEAM];                                                             \
                 if (j > last)                                                                                           \

@@ -225,12 +225,14 @@ static inline void aclnn_bw_third_places(const aclnn_bw_thirds *area, int c, int
                                                   (kept > gone ? gone : kept) * row);                                   \
                     base = next;                                                                                        \
                 }                                                                                                       \
-                aclnn_bw_prefetch((const char *)terms + w.grad_ahead, (int)row * (int)sizeof(real));                    \
-                if (indexed)                                                                                            \
-                    aclnn_bw_prefetch(mask + 4 * o * w.windows + w.mask_ahead, (int)row * 4);                           \
-                if (first >= ih)                                                                                        \
-                    aclnn_bw_prefetch((const char *)(to + (first - ih) * to_step) + w.to_ahead,                         \
-                                      (int)row * (int)sizeof(real));                                                    \
+                if (w.far) {                                                                                            \
+                    aclnn_bw_prefetch((const char *)terms + w.grad_ahead, (int)row * (int)sizeof(real));                \
+                    if (indexed)                                                                                        \
+                        aclnn_bw_prefetch(mask + 4 * o * w.windows + w.mask_ahead, (int)row * 4);                       \
+                    if (first >= ih)                                                                                    \
+                        aclnn_bw_prefetch((const char *)(to + (first - ih) * to_step) + w.to_ahead,                     \
+                                          (int)row * (int)sizeof(real));                                                \
+                }                                                                                                       \
                 if (indexed)  /* indices count from row 0 */                                                            \
                     aclnn_bw_third_indices_##suffix(                                                                    \
                         (real *)((uintptr_t)sums - (uintptr_t)(base * row) * sizeof(real)), third, terms,               \
