@@ -710,8 +710,15 @@ ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f32, float)
 ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f64, double)
 
 /* sums[c*sum_pitch + place] += grad[c*grad_pitch + i], c < channels, i < n, where place is mask[c*mask_pitch + i] - low;
- * one at or beyond `size` counts as `size`. Four channels side by side, as above; `whole`: all places are below. With
- * sums made where they stay, it takes 0.5 to 0.65 of the time of one channel after the other, each in a branch. */
+ * one at or beyond `size` counts as `size`. Up to four channels side by side, as above; `whole`: all places are below.
+ * With sums made where they stay, it takes 0.5 to 0.65 of the time of one channel after the other, each in a branch. */
+#define ACLNN_BW_SCATTER_AT_CASES(name, n_channels)                                                                     \
+    case 2 * (n_channels) + 1:                                                                                          \
+        name##_any(sums, sum_pitch, 0, size, grad, grad_pitch, at, mask_pitch, n, n_channels, 1);                       \
+        break;                                                                                                          \
+    case 2 * (n_channels):                                                                                              \
+        name##_any(sums, sum_pitch, low, size, grad, grad_pitch, at, mask_pitch, n, n_channels, 0);                     \
+        break;
 #define ACLNN_BW_SCATTER_AT(name, real)                                                                                 \
     ACLNN_BW_INLINE void name##_any(real *sums, int64_t sum_pitch, uint32_t low, uint32_t size, const real *grad,       \
                                     int64_t grad_pitch, const aclnn_bw_index *at, int64_t at_pitch, int64_t n,          \
@@ -731,17 +738,19 @@ ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f64, double)
                             int whole)                                                                                  \
     {                                                                                                                   \
         const aclnn_bw_index *at = (const aclnn_bw_index *)mask;                                                        \
-        for (; channels >= 4; channels -= 4) {                                                                          \
-            if (whole)                                                                                                  \
-                name##_any(sums, sum_pitch, 0, size, grad, grad_pitch, at, mask_pitch, n, 4, 1);                        \
-            else                                                                                                        \
-                name##_any(sums, sum_pitch, low, size, grad, grad_pitch, at, mask_pitch, n, 4, 0);                      \
-            sums += 4 * sum_pitch;                                                                                      \
-            grad += 4 * grad_pitch;                                                                                     \
-            at += 4 * mask_pitch;                                                                                       \
+        while (channels > 0) {                                                                                          \
+            const int64_t some = channels >= 4 ? 4 : channels;                                                          \
+            switch (2 * some + (whole != 0)) {                                                                          \
+            ACLNN_BW_SCATTER_AT_CASES(name, 4)                                                                          \
+            ACLNN_BW_SCATTER_AT_CASES(name, 3)                                                                          \
+            ACLNN_BW_SCATTER_AT_CASES(name, 2)                                                                          \
+            ACLNN_BW_SCATTER_AT_CASES(name, 1)                                                                          \
+            }                                                                                                           \
+            sums += some * sum_pitch;                                                                                   \
+            grad += some * grad_pitch;                                                                                  \
+            at += some * mask_pitch;                                                                                    \
+            channels -= some;                                                                                           \
         }                                                                                                               \
-        for (; channels > 0; channels--, sums += sum_pitch, grad += grad_pitch, at += mask_pitch)                       \
-            name##_any(sums, sum_pitch, low, size, grad, grad_pitch, at, mask_pitch, n, 1, 0);                          \
     }
 ACLNN_BW_SCATTER_AT(aclnn_bw_scatter_at_f32, float)
 ACLNN_BW_SCATTER_AT(aclnn_bw_scatter_at_f64, double)

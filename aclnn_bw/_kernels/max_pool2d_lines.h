@@ -151,8 +151,8 @@ typedef uint64_t aclnn_bw_double_uints __attribute__((vector_size(ACLNN_BW_VECTO
             while (x < 0)                                                                                               \
                 x += w.columns;                                                                                         \
             const uint32_t inside[3] = {w.edges[x + 1], ~0u, w.edges[x]};                                               \
-            if (rows == 3 && whole < i && i + WIDTH < whole_end)                                                        \
-                aclnn_bw_bits_block_##suffix(to, w, terms, i, n, inside, team, 3, 0);                                   \
+            if ((rows == 3 || rows == 1) && whole < i && i + WIDTH < whole_end)                                         \
+                aclnn_bw_bits_block_##suffix(to, w, terms, i, n, inside, team, rows, 0);                                \
             else                                                                                                        \
                 aclnn_bw_bits_block_##suffix(to, w, terms, i, n, inside, team, rows, 1);                                \
         }                                                                                                               \
@@ -198,9 +198,9 @@ typedef uint64_t aclnn_bw_double_uints __attribute__((vector_size(ACLNN_BW_VECTO
         aclnn_bw_##real##s before[3] = {{0}, {0}, {0}};                                                                 \
         for (int64_t i = 0; i <= n; i += WIDTH) {                                                                       \
             aclnn_bw_##real##s sums[3] = {{0}, {0}, {0}}, sum;                                                          \
-            if (rows == 3 && whole <= i && i + WIDTH <= whole_end)                                                      \
-                aclnn_bw_indices_block_##suffix(sums, terms, i, place, 3, 0);                                           \
-            else                                                                                                        \
+            if ((rows == 3 || rows == 1) && whole <= i && i + WIDTH <= whole_end)                                       \
+                aclnn_bw_indices_block_##suffix(sums, terms, i, place, rows, 0);                                        \
+            else if (i < n)                                                                                             \
                 aclnn_bw_indices_block_##suffix(sums, terms, i, place, rows, 1);                                        \
             sum = ACLNN_BW_SLID(real, sums[2], before[2], 2) + ACLNN_BW_SLID(real, sums[1], before[1], 1) + sums[0]     \
                 + (aclnn_bw_##real##s){0};                                                                              \
@@ -222,7 +222,7 @@ typedef uint64_t aclnn_bw_double_uints __attribute__((vector_size(ACLNN_BW_VECTO
     {                                                                                                                   \
         const aclnn_bw_term none = {w.grad, w.mask, 0, 0};                                                              \
         int64_t whole = 0, whole_end = n;                                                                               \
-        for (; count < 3; count++)                                                                                      \
+        for (; count != 1 && count < 3; count++)                                                                        \
             terms[count] = none;                                                                                        \
         for (int64_t t = 0; t < count; t++) {                                                                           \
             whole = terms[t].begin > whole ? terms[t].begin : whole;                                                    \
@@ -231,6 +231,8 @@ typedef uint64_t aclnn_bw_double_uints __attribute__((vector_size(ACLNN_BW_VECTO
         if (!indexed) {                                                                                                 \
             if (count == 3)                                                                                             \
                 aclnn_bw_bits_line_##suffix(to, w, terms, n, whole, whole_end, team, 3);                                \
+            else if (count == 1)                                                                                        \
+                aclnn_bw_bits_line_##suffix(to, w, terms, n, whole, whole_end, team, 1);                                \
             else                                                                                                        \
                 aclnn_bw_bits_line_##suffix(to, w, terms, n, whole, whole_end, team, (int)count);                       \
             return;                                                                                                     \
@@ -238,6 +240,8 @@ typedef uint64_t aclnn_bw_double_uints __attribute__((vector_size(ACLNN_BW_VECTO
         for (int channel = 0; channel < team; channel++) {                                                              \
             if (count == 3)                                                                                             \
                 aclnn_bw_indices_line_##suffix(to, terms, n, whole, whole_end, place, 3);                               \
+            else if (count == 1)                                                                                        \
+                aclnn_bw_indices_line_##suffix(to, terms, n, whole, whole_end, place, 1);                               \
             else                                                                                                        \
                 aclnn_bw_indices_line_##suffix(to, terms, n, whole, whole_end, place, (int)count);                      \
             to += w.to_channel;                                                                                         \
