@@ -23,7 +23,8 @@ cdef struct NearestMap:
 
 # A stretch of the map: which sources each of some targets in sequence owns. Behind this header lies its table: for
 # `width` > 0 one Group for every `width` targets, of which none owns more than `terms` sources; for `width` == 0, where
-# a target owns more than MOST_TERMS, the first source of every target and of the end, as int64.
+# a target owns more than MOST_TERMS, the first source of every target and of the end, as int64; for both 0, where no
+# target owns more than one source and most own none, the target of every source, counted from the block's, as int64.
 cdef struct Block:
     int64_t first           # source, within the row
     int64_t targets
@@ -65,13 +66,14 @@ cdef struct UpsampleNearestExact1dPlan:
     int64_t block
     int64_t blocks
     int32_t tables
+    int32_t scatters                    # blocks are lists of targets where no target owns more than one source
     int64_t table_bytes                 # from one table to the next, behind this struct
 
 cdef extern int upsample_nearest_exact1d_backward "aclnn_bw_upsample_nearest_exact1d_backward" (
     const Context* context, const Tensor* grad_output, const IntArray* output_size, const IntArray* input_size,
     double scales, const Tensor* out, Executor** executor) noexcept nogil
 cdef extern void fill_block "aclnn_bw_fill_nearest_block" (
-    const NearestMap* map, int64_t begin, int64_t targets, Block* block) noexcept nogil
+    const NearestMap* map, int64_t begin, int64_t targets, bint scatters, Block* block) noexcept nogil
 
 
 cdef inline int64_t block_bytes(int64_t targets) noexcept nogil:

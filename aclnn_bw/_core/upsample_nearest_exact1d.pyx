@@ -47,6 +47,7 @@ cdef enum:
     BLOCK = 4096                    # targets of a unit: its table stays in the L1 cache
     LEAST_BLOCK = 256               # targets
     WHOLE_TARGETS = 65536           # of a row whose tables the executor holds: 512 KiB
+    SPARSE = 32                     # targets to a source: from here on zeros and a store for each are faster
     UNITS_PER_THREAD = 4            # fewer rows than this leave threads unevenly loaded: cut them
     CACHED = 33554432               # bytes of both arrays: more come from memory
     LINES = 4                       # cache lines of a source that are packed side by side if they do
@@ -267,11 +268,34 @@ cdef bint fill_table(const NearestMap* map, int64_t begin, Block* block) noexcep
     return True
 
 
-cdef void fill_block(const NearestMap* map, int64_t begin, int64_t targets, Block* block) noexcept nogil:
+cdef bint fill_places(const NearestMap* map, int64_t begin, Block* block) noexcept nogil:
+    """The list of the targets that own a source; False if one owns more."""
+    cdef int64_t[STRETCH + 1] starts
+    cdef int64_t* places = <int64_t*>(block + 1)
+    cdef int64_t done = 0
+    cdef int64_t n, i
+    block.width = 0
+    block.terms = 0
+    while done < block.targets:
+        n = least(STRETCH, block.targets - done)
+        find_starts(map, begin + done, n, block.first, starts)
+        block.sources = starts[n]
+        for i in range(n):
+            if starts[i + 1] - starts[i] > 1:
+                return False
+            if starts[i + 1] > starts[i]:
+                places[starts[i]] = done + i
+        done += n
+    return True
+
+
+cdef void fill_block(const NearestMap* map, int64_t begin, int64_t targets, bint scatters, Block* block) noexcept nogil:
     """The block of the targets [begin, begin + targets); they may go on into rows joined to the first."""
     cdef double terms = 1.0 / map.ratio
     block.first = 0 if begin == 0 else first_source(map, begin)
     block.targets = targets
+    if scatters and fill_places(map, begin, block):
+        return
     # Rounding, or the end of the row, may give a target more terms than the ratio says.
     block.terms = 1
     while block.terms <= MOST_TERMS:
@@ -416,6 +440,9 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
     plan.blocks = ceil_div(plan.targets, plan.block)
     plan.tables = PERIODIC if period > 0 else (WHOLE if map.targets <= WHOLE_TARGETS else FILLED)
     plan.table_bytes = block_bytes(period if period > 0 else plan.block)
+    # By the sizes and by `scales`. In float32 groups are as fast up to twice the ratio.
+    wanted = 2 * SPARSE if item == 4 else SPARSE
+    plan.scatters = plan.layout != PIXELS and map.ratio >= wanted and quotient(map.targets, map.sources) >= wanted
     plan.packed = 0
     if plan.layout == PACKED:
         # What a block owns differs by a few from what its share of the row says.
@@ -462,11 +489,11 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     (<UpsampleNearestExact1dPlan*>executor.plan)[0] = plan
     tables = <char*>executor.plan + sizeof(UpsampleNearestExact1dPlan)
     if period > 0:
-        fill_block(&plan.map, 0, period, <Block*>tables)
+        fill_block(&plan.map, 0, period, plan.scatters, <Block*>tables)
     else:
         for k in range(count):
             fill_block(&plan.map, k * plan.block, least(plan.block, plan.targets - k * plan.block),
-                       <Block*>(tables + k * plan.table_bytes))
+                       plan.scatters, <Block*>(tables + k * plan.table_bytes))
     # out's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     set_work(executor, context, context.kernels.upsample_nearest_exact1d_backward[slot_of(out.dtype)],
              plan.rows * plan.blocks, bytes, (plan.table_bytes if plan.tables == FILLED else 0) + plan.packed)

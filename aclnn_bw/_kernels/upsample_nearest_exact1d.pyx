@@ -18,7 +18,9 @@ Why this form. Up to MOST_TERMS terms to a target, 4 to 16 results at a time are
 a ratio of 3:2 in float32 takes a quarter of the time of the plain form. Where the map repeats itself after one group,
 as for factors of 2, 4, 3/2 and 1/2, its lanes stay in registers. Dense rows whose map has a short period are joined end
 to end: no row then has an end to treat apart, and one row is long enough for a vector. Longer stretches are summed four
-at a time, for no order but the ascending one is allowed within each.
+at a time, for no order but the ascending one is allowed within each. Where few targets own a source, and none two, a
+unit is cleared and its sources are stored among the zeros: for 100 targets to a source that takes on AVX2 half the time
+of groups in float32 and float64, a third in 16 bits.
 
 Where channels lie side by side in gradOutput, a cache line of them or several are transposed to rows of the scratch, a
 block at a time, and these are worked off as any others; the scratch has SPAN elements behind each row, which groups may
@@ -64,6 +66,7 @@ cdef enum:
     PIECE = 16      # groups worked off at a time where copies are made
     SOURCES = 512   # that they own, at most: PIECE * SPAN
     TARGETS = 256   # PIECE * WIDEST
+    PLACES = 64     # sources scattered at a time
 
 
 cdef inline void sum_groups(element* to, const element* source, const Group* groups, int64_t count, int64_t periods,
@@ -233,11 +236,66 @@ cdef void sum_stretches(const Block* block, const element* source, int64_t sourc
         k += n
 
 
+cdef inline void put_terms(element* to, int64_t stride, const int64_t* at, const element* source,
+                           int64_t source_stride, int64_t n, const real* summed) noexcept nogil:
+    """to[at[i] * stride] = 0.0 + source[i * source_stride] for i < n, at most PLACES."""
+    cdef real[PLACES] sums
+    cdef element[PLACES] made
+    cdef int64_t i
+    load_row(<real*>sums, source, source_stride, n)
+    for i in range(n):
+        sums[i] += 0
+    narrow_row(<element*>made, <const real*>sums, n)
+    for i in range(n):
+        to[at[i] * stride] = made[i]
+
+
+cdef void scatter_row(const Block* block, const element* source, int64_t source_stride, element* to, int64_t to_stride,
+                      int64_t targets, const real* summed) noexcept nogil:
+    """A unit whose block lists the target of every source: zeros, and then the sources that lie among them."""
+    cdef const int64_t* places = <const int64_t*>(block + 1)
+    cdef int64_t[PLACES] at
+    cdef int64_t rest = targets % block.targets
+    cdef int64_t left = (targets - rest) // block.targets * block.sources
+    cdef int64_t base = 0       # target that the period begins at
+    cdef int64_t k = 0          # source in the period
+    cdef int64_t cleared = 0    # targets
+    cdef int64_t n, i, end
+    for i in range(block.sources):
+        if places[i] >= rest:
+            break
+        left += 1
+    while cleared < targets:
+        n = least(left, PLACES)
+        for i in range(n):
+            at[i] = base + places[k]
+            k += 1
+            if k == block.sources:
+                k = 0
+                base += block.targets
+        left -= n
+        end = at[n - 1] + 1 if left > 0 else targets
+        if to_stride == 1:
+            memset(to + cleared, 0, <size_t>(end - cleared) * sizeof(element))
+        else:
+            for i in range(cleared, end):
+                memset(to + i * to_stride, 0, sizeof(element))
+        cleared = end
+        if (real is float and element is float) or (real is double and element is double):
+            for i in range(n):
+                to[at[i] * to_stride] = source[i * source_stride] + <real>0
+        else:
+            put_terms(to, to_stride, <const int64_t*>at, source, source_stride, n, summed)
+        source += n * source_stride
+
+
 cdef inline void sum_row(const Block* block, const element* source, int64_t source_stride, int64_t readable,
                          element* to, int64_t to_stride, int64_t targets, const real* summed) noexcept nogil:
     """A unit of one channel."""
     if block.width > 0:
         sum_grouped(block, source, source_stride, readable, to, to_stride, targets)
+    elif block.terms == 0:
+        scatter_row(block, source, source_stride, to, to_stride, targets, summed)
     else:
         sum_stretches(block, source, source_stride, readable, to, to_stride, targets, summed)
 
@@ -353,7 +411,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
             elif filled != k:
                 filled = k
                 block = <const Block*>scratch
-                fill_block(&plan.map, k * plan.block, targets, <Block*>scratch)
+                fill_block(&plan.map, k * plan.block, targets, plan.scatters, <Block*>scratch)
             first = block.first
         source = (grad_output__ncl + n * plan.grad_output_strides[0] + c * plan.depth * plan.grad_output_strides[1]
                   + first * plan.grad_output_strides[2])

@@ -522,7 +522,7 @@ class Im2colBackward(Case):
                for k, d in zip(kernel, dilation, strict=True)]  # fmt: skip
         if kind == "interleave":
             pad = [int(one_of(rng, 0, 0, 0, 1)), 0]
-        for i in range(2):
+        for i in range(0 if self.large else 2):
             reach = dilation[i] * (kernel[i] - 1) + 1
             if rng.random() < 0.02:  # one window, nearly all of it padding
                 pad[i], stride[i] = one_of(rng, (10**4, 3 * 10**4), (2**31, 2**33), (2**40, 2**42))
@@ -578,8 +578,8 @@ class UpsampleNearestExact1dBackward(Case):
     channel_axes: ClassVar[dict] = {"gradOutput": -2, "out": -2}
 
     def draw(self, rng):
-        kind = one_of(rng, "ratio", "ratio", "any", "any", "same", "scales", "scales", "shrink", "long", "huge",
-                      "extreme")  # fmt: skip
+        kind = one_of(rng, "ratio", "ratio", "any", "any", "same", "scales", "scales", "shrink", "grow", "long",
+                      "huge", "extreme")  # fmt: skip
         planes = int(one_of(rng, 1, 1, 2, 3)), channels(rng)
         targets = length(rng, 2000)
         self.scales = 0.0
@@ -592,6 +592,11 @@ class UpsampleNearestExact1dBackward(Case):
             sources = targets
         elif kind == "shrink":
             sources = min(targets * int(rng.integers(2, 60)) + int(rng.integers(0, 5)), 50000)
+        elif kind == "grow":
+            sources = int(rng.integers(1, 130))
+            targets = sources * int(rng.integers(20, 140)) + int(rng.integers(0, 5))
+            if rng.random() < 0.3:
+                self.scales = sources / targets * rng.uniform(0.6, 1.1)
         elif kind == "long":
             targets = int(rng.integers(3000, 30000))
             sources = int(targets * rng.choice([0.3, 0.9, 1.1, 1.9, 2.7, 5.1]))
