@@ -64,3 +64,9 @@ def test_failures_are_reported(more, cause, tmp_path):
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"FAILED {cause}python tests/fuzz/guard_pages.py {options}\n" in done.stdout
     assert done.stdout.endswith("\n1 cases, 1 failures, seed 3\n")
+
+
+def test_a_large_case_is_legal():
+    """This one was once drawn with a dilation that left room for no window."""
+    done = run(SCRIPT, "--seed", 369257323, "--case", 398, "--operator", "Im2colBackward")
+    assert done.returncode == 0, done.stdout + done.stderr
