@@ -26,7 +26,7 @@ ALGORITHMS = {
         "SCAN": "one window after the other",
     },
     "Im2colBackward": {
-        "SCATTER": "any geometry and any strides: each row of windows is added where it lies in a row of sums",
+        "SCATTER": "any geometry and any strides: each row of windows is added where it lies in a row or plane of sums",
         "GATHER": "all terms of a position are added in a register, one column phase at a time",
         "INTERLEAVE": "kernel == stride along w: every position has one term at most",
     },

@@ -118,6 +118,14 @@ KINDS = [
     Columns((2, 3, 22, 47), 5, 3, 6, 2),
     Columns((2, 3, 21, 66), (3, 9), (1, 3), (2, 4), (1, 2)),  # many blocks with windows on some lanes alone
     Columns((2, 3, 20, 70), (4, 3), (3, 20), (4, 3), (3, 2)),  # and on none
+    Columns((2, 3, 14, 14), 11, 1, 2, 4),  # few windows in a row: planes of sums
+    Columns((2, 3, 7, 9), 3, 1, 1, 3),
+    Columns((2, 3, 28, 30), (7, 5), (1, 3), (3, 12), (2, 4)),
+    Columns((2, 3, 9, 40), (3, 7), (4, 2), (5, 1), (3, 4)),  # with rows and columns that no window reaches
+    Columns((2, 3, 13, 33), (4, 3), 1, 0, (5, 4)),
+    Columns((2, 3, 60, 68), 3, 1, 0, 8),
+    Columns((2, 3, 61, 69), 3, 1, 0, 8),  # a plane too large, or too many windows
+    Columns((2, 3, 8, 12), (2, 5), (1, 4), (0, 9), (1, 3)),
     Columns((2, 3, 14, 35), 3, 2, 2),
     Columns((2, 3, 15, 16), 3, 3, 1, 2),
     Columns((2, 3, 11, 14), (3, 2), (2, 3), (1, 0), (1, 2)),
@@ -153,6 +161,7 @@ LARGE = [
     Columns((1, 8, 57, 56), 3, 1, 1, 2),
     Columns((1, 1, 30000, 4), 3, 1, 1),
     Columns((1, 1, 4, 30000), (2, 3), (1, 2), 1, (1, 2)),
+    Columns((3, 67, 14, 14), 11, 1, 2, 4),
 ]
 every_large = pytest.mark.parametrize("columns", LARGE, ids=str)
 

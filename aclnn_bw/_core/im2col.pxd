@@ -6,9 +6,10 @@ from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
 cdef enum:
     MOST_PHASES = 16    # column phases that a GATHER row is made of; more are scattered
     MOST_TAPS = 64      # kernel rows whose pointers a GATHER row holds at once
+    MOST_COLUMNS = 1024     # elements of a kernel row's columns that `whole` widens at once
 
 cdef enum Algorithm:
-    SCATTER     # any geometry and any strides: each row of windows is added where it lies in a row of sums
+    SCATTER     # any geometry and any strides: each row of windows is added where it lies in a row or plane of sums
     GATHER      # all terms of a position are added in a register, one column phase at a time
     INTERLEAVE  # kernel == stride along w: every position has one term at most
 
@@ -45,6 +46,7 @@ cdef struct Im2colPlan:
     int64_t column                  # elements between the columns that these read
     int64_t channel                 # the same between those of two channels
     int32_t algorithm
+    bint whole                      # SCATTER: the sums of a plane are made at once; windows lie side by side
     int64_t group                   # channels in a unit of work
     int64_t groups
     int64_t band                    # rows of out in a unit of work

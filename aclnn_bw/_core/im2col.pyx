@@ -48,6 +48,8 @@ cdef enum:
     MOST_PACK_BYTES = 1048576
     CACHED = 33554432               # bytes of both arrays: more are written past the caches
     STRETCH_BYTES = 8192            # out's rows that are made before they are: well within an L1 cache
+    FEW_WINDOWS = 8                 # in a row: vectors of its phases would be mostly empty
+    PLANE_BYTES = 16384             # of the sums of a plane that is made at once: half of an L1 cache
     MOST_ROW = 65536                # bytes of a row that is made first
     SURE_EDGES = 512                # taps * elements of a row: its edges fit the kernel's tables, for any vectors
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
@@ -246,6 +248,11 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
         if (w.stride == w.taps and w.stride == plan.kernel_width and w.dilation == 1 and w.pad == 0 and w.stride > 1
                 and (h.taps - 1) * h.dilation < h.stride and plan.out_strides[3] == 1 and not plan.converts):
             plan.algorithm = INTERLEAVE
+        elif (w.stride > 2 and w.windows <= FEW_WINDOWS and h.taps <= MOST_TAPS and w.taps <= MOST_TAPS
+                and plan.grad_output_strides[2] == 1 and plan.out_strides[3] == 1
+                and h.size * w.size * real <= PLANE_BYTES
+                and w.taps * h.windows * w.windows <= MOST_COLUMNS):
+            plan.whole = True
         elif h.taps <= MOST_TAPS and w.stride <= MOST_PHASES:
             plan.algorithm = GATHER
             if w.stride == 1:
@@ -270,6 +277,8 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
     wanted = ceil_div(UNITS_PER_THREAD * threads, units) if units < UNITS_PER_THREAD * threads else 1
     if threads > 1 and wanted > 1:
         plan.band = least(plan.band, ceil_div(h.size, wanted))
+    if plan.whole:
+        plan.band = h.size
     if plan.grad_output_strides[2] != 1 and plan.algorithm != SCATTER:
         packed = packed_columns(plan, item)
         most_packed = PACK_BYTES if bytes <= CACHED // 2 else PACK_BYTES // 2
@@ -297,6 +306,8 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
     scratch = plan.at_sums
     if not registers:
         scratch += (plan.phase_pitch * (w.stride if plan.algorithm == GATHER else 1) + w.size) * real
+    if plan.whole:
+        scratch = h.size * w.size * real
     if plan.turns:
         plan.at_lines = round_up(scratch, ALIGNMENT)
         scratch = plan.at_lines + plan.group * plan.band * w.size * item
