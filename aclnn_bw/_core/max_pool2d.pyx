@@ -306,8 +306,10 @@ cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, in
     # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
     plan.sweep = TEAM if plan.argmax and not (plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1) else LANES
     plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
-    if not plan.argmax and LANES * h.size * w.size * real > L2_BYTES:
-        # The planes of all channels would leave the cache between two blocks: float64 takes 0.65 to 0.9 of the time.
+    if (not plan.argmax and plan.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
+            and TEAM * h.size * w.size * real <= L2_BYTES // 2):
+        # The planes of all channels would leave the cache between two blocks: 3x3 at stride 3 takes 0.55 of the time in
+        # float64, but 5x5 1.3 times, whose words are read again.
         plan.sweep = least(plan.sweep, most(TEAM, quotient(L2_BYTES // 4, h.size * w.size * real)))
     band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads)
     # Places are counted in 16 bits.
@@ -345,15 +347,21 @@ cdef int64_t plan_planes(MaxPool2dPlan* plan, int64_t item, int64_t real) noexce
 
 cdef bint scatters_sooner(const MaxPool2dPlan* plan, int32_t known, int64_t item, int64_t real) noexcept nogil:
     """Where GATHER takes longer if a comparison leaves no mask of lanes, measured with AVX2: of its time SCATTER takes
-    0.2 to 0.9, but 1 for 2x2 windows of float32 at stride 2 in planes of 112x112. The sums are the same."""
+    0.2 to 0.9, but 1.1 to 1.5 in planes that leave the L2 cache before they are complete. The sums are the same."""
     cdef const PoolAxis* w = &plan.w
+    cdef int64_t positions = plan.h.size * w.size
+    cdef bint near = TEAM * positions * real <= L2_BYTES // 2
     if known == SAME:
         return False
     if w.stride == 1:
-        return plan.argmax or known != 0 or plan.h.size * w.size <= SHORT_PLANE
+        if known:
+            return near or plan.argmax or item == 8
+        return near if plan.argmax else positions <= SHORT_PLANE
+    if not near or item != real:
+        return False
     if w.kernel == 2:
-        return plan.argmax and item == real and (item == 8 or plan.h.size * w.size <= SHORT_PLANE)
-    return item == 8 or (plan.argmax and item == real)
+        return plan.argmax and (item == 8 or positions <= SHORT_PLANE)
+    return plan.argmax or item == 8
 
 
 cdef int64_t plan_rows(MaxPool2dPlan* plan, const Context* context, int64_t item, int64_t real,
