@@ -84,6 +84,10 @@ KINDS = [
     MaxPool((2, 35, 8, 8), 3, 2, 1),  # small planes: of 64 positions, fewer, and just too many
     MaxPool((1, 16, 4, 4), 2),
     MaxPool((2, 17, 4, 4), 3, 1, 1),
+    MaxPool((2, 33, 7, 7), 3, 1, 1),
+    MaxPool((3, 21, 8, 7), 5, 1, 2),
+    MaxPool((1, 5, 13, 12), (2, 3), (1, 1), (1, 1)),
+    MaxPool((2, 18, 20, 6), (3, 3), (2, 1), (1, 1), True),
     MaxPool((1, 5, 4, 16), 2),
     MaxPool((1, 3, 4, 18), 2),  # rows too long to be done with their plane
     MaxPool((1, 18, 5, 13), 3, 2, 1, True),
@@ -473,6 +477,10 @@ def indices_inside(pool, oh, ow):
         MaxPool((1, 1, 4, 19), 2, (2, 1), (1, 0)),
         MaxPool((1, 1, 7, 8), 2, 3, 1, True),
         MaxPool((1, 1, 3, 2), (2, 18), 1, (1, 9)),
+        MaxPool((1, 1, 7, 6), 3, 1, 1),
+        MaxPool((1, 1, 7, 7), 5, 1, 2),
+        MaxPool((4, 2, 5, 6), 3, 2, 1),  # small planes of several units are checked together
+        MaxPool((4, 2, 6, 5), (3, 4), 2, 1, True),
     ],
     ids=str,
 )

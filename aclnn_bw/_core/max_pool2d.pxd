@@ -5,7 +5,7 @@ little-endian uint16 words [N, groups, K, (B+1)*16] from the container's first b
 that channel 16*group + j has the maximum of output position p at kernel position k. The layout "argmax" is an int32
 array [N, C, Ho, Wo] of ih*W + iw. Readers ignore all else in the container, writers zero it.
 """
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
 
@@ -54,6 +54,9 @@ cdef struct MaxPool2dPlan:
     bint far                # the tensors are larger than an L2 cache
     bint reduced            # Ascend910, float32: values are rounded to float16, and so are sums
     int32_t algorithm
+    int64_t listed          # planes whose windows are listed for the check of indices: 0, 1 or all of a unit
+    int64_t apart           # SCATTER: elements between the sums of two kernel columns, or 0 where they are one
+    uint32_t reciprocal     # 2**24 / w.size, rounded up
     int64_t team            # GATHER: channels that are summed at a time
     int32_t known           # GATHER: the number of a geometry of columns that has code of its own
     bint flat               # GATHER: rows are laid end to end for the kernel
@@ -66,7 +69,7 @@ cdef struct MaxPool2dPlan:
     int64_t at_sums
     int64_t at_cells
     int64_t at_phase
-    int64_t at_columns
+    int64_t at_columns      # of an argmax mask: the windows of a row, then those of the planes that are listed
     int64_t at_edges
     int64_t at_places
     int64_t row_pitch       # elements between rows, in the forward phases of rows, in the scratch

@@ -3,7 +3,7 @@
 The rules follow the CANN operators (aclnnMaxPool2dWithMaskBackward, aclnnMaxPool2dWithMask) and PyTorch's max_pool2d;
 the checks run in one fixed order, and the first that fails speaks.
 """
-from libc.stdint cimport INT64_MIN, int32_t, int64_t
+from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, pooled_size, quotient, round_up
@@ -26,6 +26,7 @@ cdef extern from "max_pool2d_columns.h" nogil:
     int known_columns "aclnn_bw_known_columns" (int64_t k, int64_t s, int64_t p) noexcept
     int SAME "ACLNN_BW_SAME"
     int TEAM "ACLNN_BW_TEAM"
+    int RECIPROCAL_BITS "ACLNN_BW_RECIPROCAL_BITS"
 
 cdef enum:
     INDEX_LIMIT = 2147483647        # positions of a plane that an argmax mask counts
@@ -37,6 +38,8 @@ cdef enum:
     THIRDS_WORDS = 4096             # windows whose maxima are found at a time in all channels of a group
     LONG_THIRDS = 24                # columns; shorter rows are better gathered: 14 take 1.2 to 1.5 times as long so
     NIBBLE_WORDS = 8                # of scratch for a window's kernel rows and columns in 16 channels
+    LISTED_WINDOWS = 1024           # whose bounds are listed for the check of indices
+    APART_ROW = 12                  # columns
     LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
     SCRATCH_BYTES = 1048576
     L2_BYTES = 1048576
@@ -232,15 +235,38 @@ cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* p
     return True
 
 
-cdef int64_t split_rows(MaxPool2dPlan* plan, int64_t rows, int64_t band, int64_t threads) noexcept nogil:
-    """Cut the planes into bands: of at most `band` rows, and of fewer where there are too few units for the threads."""
+cdef int64_t split_rows(MaxPool2dPlan* plan, int64_t rows, int64_t band, int64_t threads,
+                        int64_t overlap) noexcept nogil:
+    """Cut the planes into bands: of at most `band` rows, and of fewer where there are too few units for the threads.
+    `overlap` rows of windows are read by two bands: bands of less than four times as many are made for threads that
+    would have no unit else."""
     cdef int64_t wanted = quotient(UNITS_PER_THREAD * threads - 1, plan.units) + 1
+    cdef int64_t needed = quotient(threads - 1, plan.units) + 1
+    cdef int64_t bands
     plan.band = most(1, least(rows, band))
     if threads > 1 and wanted > 1:
-        plan.band = least(plan.band, most(least(LEAST_BAND, rows), ceil_div(rows, wanted)))
+        bands = least(wanted, quotient(rows, most(LEAST_BAND, 4 * overlap)))
+        bands = most(needed, bands - bands % needed)
+        plan.band = least(plan.band, most(least(LEAST_BAND, rows), ceil_div(rows, bands)))
     plan.bands = ceil_div(rows, plan.band)
     plan.units *= plan.bands
     return plan.band
+
+
+cdef int64_t place_windows(MaxPool2dPlan* plan, int64_t size) noexcept nogil:
+    """The place of what an argmax index is compared with; whether the windows of a plane are listed."""
+    cdef int64_t windows = plan.h.out * plan.w.out
+    cdef int64_t width = plan.w.size
+    cdef int64_t lists = 0
+    # The distances of aclnn_bw_missed are divided without an error.
+    if windows <= LISTED_WINDOWS and width < 1 << 12 and plan.h.kernel < 1 << 8 and (
+            plan.h.kernel * width * width < 1 << RECIPROCAL_BITS):
+        plan.reciprocal = <uint32_t>ceil_div(1 << RECIPROCAL_BITS, width)
+        plan.listed = least(plan.lanes, plan.channels)
+        if plan.apart > 0 or plan.listed * windows > LISTED_WINDOWS or plan.units < UNITS_PER_THREAD:
+            plan.listed = 1
+        lists = 3 * plan.listed + (1 if plan.apart > 0 else 0)
+    return place(&plan.at_columns, size, (2 * plan.w.out + lists * windows) * 4)
 
 
 cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real,
@@ -258,7 +284,7 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
     if not plan.argmax:
         # The channels of a group read the same words: a band's are to stay in the L2 cache.
         band = least(band, most(LEAST_BAND, quotient(WORD_BYTES, plan.kernel_size * w.out * 2) * h.stride))
-    band = split_rows(plan, h.size, band, threads)
+    band = split_rows(plan, h.size, band, threads, h.kernel - h.stride)
     # A channel's bytes for one row of sums and the rows of windows that reach it.
     row = w.size * real + (h.terms + 1) * plan.row_pitch * real
     plan.team = TEAM if plan.known and TEAM * row <= SCRATCH_BYTES // 2 else 1
@@ -293,37 +319,50 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
     if plan.known == SAME:
         size = place(&plan.at_edges, size, (w.size + 1) * 2)
     if plan.argmax:
-        size = place(&plan.at_columns, size, 2 * w.out * 4)
+        size = place_windows(plan, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
-cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real) noexcept nogil:
-    """The bands and the scratch of SCATTER: the sums of a band, of as many channels as fit."""
+cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real,
+                          bint apart) noexcept nogil:
+    """The bands and the scratch of SCATTER: the sums of a band, of as many channels as fit; `apart`: with sums of its
+    own for each of three kernel columns, in whole planes."""
     cdef PoolAxis* h = &plan.h
     cdef PoolAxis* w = &plan.w
     cdef int64_t band, size = 0
     plan.algorithm = SCATTER
     # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
     plan.sweep = TEAM if plan.argmax and not (plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1) else LANES
+    if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
+        plan.sweep = LANES
     plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
     if (not plan.argmax and plan.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
             and TEAM * h.size * w.size * real <= L2_BYTES // 2):
         # The planes of all channels would leave the cache between two blocks: 3x3 at stride 3 takes 0.55 of the time in
         # float64, but 5x5 1.3 times, whose words are read again.
         plan.sweep = least(plan.sweep, most(TEAM, quotient(L2_BYTES // 4, h.size * w.size * real)))
-    band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads)
+    band = h.size
+    plan.bands = 1
+    if apart:
+        plan.band = band
+        plan.apart = band * w.size
+    else:
+        band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
+                          h.kernel - h.stride)
     # Places are counted in 16 bits.
     plan.placed = (not plan.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
                    and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
-    plan.block = most(1, quotient(BLOCK, w.out)) if plan.placed or plan.argmax else 1
+    plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or plan.argmax else 1
     plan.row_pitch = plan.block * w.out
-    plan.sum_pitch = band * w.size + 1      # one more for what lies outside
+    plan.sum_pitch = band * w.size + (0 if plan.argmax and plan.bands == 1 else 1)     # for what lies outside
+    if apart:
+        plan.sum_pitch += 2 * plan.apart
     size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)
-    if plan.placed:
-        size = place(&plan.at_places, size, PLACE_WORDS * BLOCK * 2)
+    if plan.placed or apart:
+        size = place(&plan.at_places, size, PLACE_WORDS * BLOCK * 2)        # apart: TEAM places of 4 bytes
     size = place(&plan.at_sums, size, plan.sweep * plan.sum_pitch * real)
     if plan.argmax:
-        size = place(&plan.at_columns, size, 2 * w.out * 4)
+        size = place_windows(plan, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
@@ -370,8 +409,8 @@ cdef int64_t plan_rows(MaxPool2dPlan* plan, const Context* context, int64_t item
     geometry and the dtype alone, not by the instruction set."""
     # With the columns of its kernel compiled in, gathering takes a quarter to 0.7 of the time of scattering; in its
     # general form a quarter to all of it for a few positions, but twice the time for 5x5 windows and four times for 3x3
-    # windows at stride 3. Small planes of short rows take up to 10 times as long with either as in one go (only float64
-    # in 3x3 windows at stride 1 without padding takes 0.8 times, in planes of 8x8). The order of the sums is the same
+    # windows at stride 3. Small planes of short rows take up to 10 times as long so as in one go (only float64 in 3x3
+    # windows at stride 1 without padding takes 0.8 times, in planes of 8x8). The order of the sums is the same
     # but for the columns SAME, which stay with GATHER. The rows of one channel must fit the scratch.
     cdef int32_t known = known_columns(plan.w.kernel, plan.w.stride, plan.w.pad)
     cdef bint small = plan.h.size * plan.w.size <= SMALL_PLANE
@@ -380,10 +419,19 @@ cdef int64_t plan_rows(MaxPool2dPlan* plan, const Context* context, int64_t item
             known == SAME or not small or plan.w.out > SMALL_ROW) and (
             context.kernels.lane_masks or not scatters_sooner(plan, known, item, real)) and (
             (plan.h.terms + 5) * most(plan.w.size, plan.w.out) * real <= SCRATCH_BYTES):
+        # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
+        # indices: 0.5 to 0.6 of the time in planes of 7x7 with AVX2, as long in those of 14x14.
+        if known == SAME and plan.argmax and not context.kernels.lane_masks and (
+                plan.w.size <= APART_ROW and plan.h.size <= LISTED_WINDOWS // APART_ROW
+                and plan.h.out <= plan.h.size and plan.h.kernel <= MOST_PLACED):
+            return plan_scatter(plan, context.threads, item, real, True)
         return plan_gather(plan, context.threads, item, real, direct)
-    if small:
+    # For fewer windows than a vector of words holds PLANES takes 0.25 to 0.9 of the time of SCATTER, for more 0.9 to 3
+    # times. Indices SCATTER adds as they are, in 0.45 to 1.1 of the time of a PLANES of theirs.
+    if small and not plan.argmax and (plan.h.out * plan.w.out < LANES or most(plan.h.kernel, plan.w.kernel)
+                                      > MOST_PLACED):
         return plan_planes(plan, item, real)
-    return plan_scatter(plan, context.threads, item, real)
+    return plan_scatter(plan, context.threads, item, real, False)
 
 
 cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t bad) noexcept nogil:
@@ -413,7 +461,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef MaxPool2dPlan* plan
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
-    cdef int64_t bytes, scratch
+    cdef int64_t bytes, scratch, lanes, channels, batch
     cdef int status
     cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK_BACKWARD, sizeof(MaxPool2dPlan))
     if executor == NULL:
@@ -427,7 +475,14 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
         delete_executor(executor)
         return status
     result[0] = executor
-    if not start_plan(context, self, grad_output, grad_input, shapes, LANES, executor):
+    # Four channels are a unit where 16 would leave too few for the threads, unless they lie side by side.
+    channels = self.dims[self.rank - 3]
+    batch = self.dims[0] if self.rank == 4 else 1
+    lanes = LANES
+    if context.threads > 1 and grad_output.strides[self.rank - 3] != 1 and (
+            batch * ceil_div(channels, LANES) < UNITS_PER_THREAD * context.threads):
+        lanes = TEAM
+    if not start_plan(context, self, grad_output, grad_input, shapes, lanes, executor):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
     plan = <MaxPool2dPlan*>executor.plan
@@ -463,7 +518,7 @@ cdef int64_t plan_windows(MaxPool2dPlan* plan, int64_t threads, int64_t real) no
     band = h.out
     if coded:
         band = most(1, quotient(BAND_BYTES, w.out * 2 * LANES))
-    band = split_rows(plan, h.out, band, threads)
+    band = split_rows(plan, h.out, band, threads, 0)
     size = place(&plan.at_rows, size, plan.ring * row)
     size = place(&plan.at_cells, size, most(w.size, w.out) * real)     # out may be one more than size
     size = place(&plan.at_best, size, plan.sum_pitch * real)

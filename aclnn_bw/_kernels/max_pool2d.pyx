@@ -22,15 +22,17 @@ side by side, for neighbouring windows with the same maximum wait for each other
 positions the words of a block of windows are first turned into each channel's kernel row and column, by a few
 operations for 16 channels and 8 or 16 windows together; where a channel has just one bit in each of them, its windows
 are added one by one without a branch. Else, and in larger kernels, the set bits of each word are walked (3 to 7 times
-as long). PLANES, for planes of at most 64 positions and rows of few windows: the same for all planes of a group in one
-go, in gradInput itself where its planes are dense; it mostly takes a tenth to 0.9 of the time of the others, which pay
-for each row. All add in the same order.
+as long). PLANES, for the bits of planes of at most 64 positions and fewer windows than a vector of words holds: the
+places of a window's bits are found for all planes of a group in one go, in gradInput itself where its planes are dense.
+All add in the same order.
 
 Windows of 3 columns at stride 1 and padding 1 are scattered too where a vector holds few elements (float64 without
-AVX-512, all without AVX2), into three planes of sums that keep the order: max_pool2d_thirds.h.
+AVX-512, all without AVX2), into three planes of sums that keep the order: max_pool2d_thirds.h. Indices of short rows
+are scattered to sums of their own for each kernel column, for a position meets ascending windows at descending columns.
 
-An argmax mask is checked chunk by chunk, before its windows are summed. Where an index lies outside its window, the
-unit is searched anew for the first.
+An argmax mask is checked chunk by chunk, before its windows are summed: where a plane has few windows against a list of
+their bounds, without regard to where a row ends, else row by row. Where an index lies outside its window, the unit is
+searched anew for the first.
 
 Forward: the columns of a row are split by their phase, so that the candidates at one kernel position lie side by side
 for all windows of a row; a vector of windows keeps value and label of its maximum. The labels of 16 channels are then
@@ -40,18 +42,18 @@ Why every access is in bounds: the plan has proved the shapes of all tensors and
 container of at least mask_end bytes. A term covers the columns q in [begin, end) for which window q - t exists; outside
 it neither gradient nor mask is read, and what is prefetched is not read either. Words are read at k < K and p < Ho*Wo
 only, but for vectors that reach beyond a row without leaving the table (max_pool2d_pairs.h, aclnn_bw_window_codes). An
-index is compared, never used as an address, except in max_pool2d_thirds.h, where it has been found in its window, in
-SCATTER, where besides it is compared with the band's bounds if that is not the whole plane, and in PLANES, where it is
-first found among the positions of its window. The place of a bit is the element behind the band's sums if its row or
-column is outside (aclnn_bw_window_places); sums in gradInput have no such element, so that the bits of such a channel
-are walked.
+index is compared, never used as an address, except in max_pool2d_thirds.h and in SCATTER, where it has been found in
+its window; if the band is not the whole plane, SCATTER compares it with the band's bounds besides. The sums of kernel
+columns lie H*W apart, which is added to an index at most twice. The place of a bit is the element behind the band's
+sums if its row or column is outside (aclnn_bw_window_places); sums in gradInput have no such element, so that the bits
+of such a channel are walked.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport BLOCK, GATHER, LANES, PLANES, SCAN, SCATTER, SMALL_PLANE, MaxPool2dPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport BLOCK, GATHER, LANES, PLANES, SCAN, SCATTER, MaxPool2dPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
     bfloat, cell, copy, element, half, load_row, narrow_row, real, round_to_half_row, store_row, widen_row,
@@ -75,6 +77,17 @@ cdef extern from "max_pool2d.h" nogil:
         float* to, int64_t pitch, const float* source, int64_t along, int64_t n) noexcept
     void window_columns "aclnn_bw_window_columns" (
         int32_t* first, int32_t* length, int64_t n, int64_t left, int64_t step, int64_t kernel, int64_t width) noexcept
+    int RECIPROCAL_BITS "ACLNN_BW_RECIPROCAL_BITS"
+    void list_windows "aclnn_bw_list_windows" (
+        uint32_t* lists, int64_t size, int64_t at, const int32_t* first, const int32_t* length, int64_t n,
+        int64_t lines, int64_t pad, int64_t step, int64_t kernel, int64_t height, int64_t width) noexcept
+    bint check_listed "aclnn_bw_check_listed" (
+        const char* mask, const uint32_t* lists, int64_t size, int64_t n, uint32_t width, uint32_t reciprocal) noexcept
+    bint index_places "aclnn_bw_index_places" (
+        uint32_t* at, int64_t at_pitch, const char* mask, int64_t mask_pitch, int64_t count, const uint32_t* lists,
+        int64_t size, int64_t n, uint32_t width, uint32_t reciprocal, uint32_t apart) noexcept
+    void join_f32 "aclnn_bw_join_f32" (float* to, const float* sums, int64_t pitch, int64_t n) noexcept
+    void join_f64 "aclnn_bw_join_f64" (double* to, const double* sums, int64_t pitch, int64_t n) noexcept
     bint may_be_bad "aclnn_bw_may_be_bad" (
         const char* mask, const int32_t* first, const int32_t* length, int64_t n, int64_t lines, int64_t top,
         int64_t bottom, int64_t step, int64_t width) noexcept
@@ -116,12 +129,12 @@ cdef extern from "max_pool2d.h" nogil:
         int64_t[2] kernel
         int64_t[2] stride
         int64_t[2] pad
-    bint scatter_planes_f32 "aclnn_bw_scatter_planes_f32" (
+    void scatter_planes_f32 "aclnn_bw_scatter_planes_f32" (
         float* sums, int64_t sum_pitch, const float* grad, int64_t grad_pitch, const char* mask, int64_t pitch,
-        int lanes, const Grid*, bint indexed) noexcept
-    bint scatter_planes_f64 "aclnn_bw_scatter_planes_f64" (
+        int lanes, const Grid*) noexcept
+    void scatter_planes_f64 "aclnn_bw_scatter_planes_f64" (
         double* sums, int64_t sum_pitch, const double* grad, int64_t grad_pitch, const char* mask, int64_t pitch,
-        int lanes, const Grid*, bint indexed) noexcept
+        int lanes, const Grid*) noexcept
     void maxima_f32 "aclnn_bw_maxima_f32" (
         float* best, int32_t* label, const float* row, const int64_t* offsets, int64_t count, int64_t first,
         int64_t n) noexcept
@@ -216,6 +229,13 @@ cdef inline int64_t end_window(const PoolAxis* axis, int64_t position) noexcept 
     return least(quotient(position + axis.pad, axis.stride) + 1, axis.out)
 
 
+cdef inline bint misses(const MaxPool2dPlan* plan, const char* mask, const int32_t* columns, int64_t first,
+                        int64_t n) noexcept nogil:
+    """Whether some of n indices lies outside its window; the windows are those from `first` of the listed ones."""
+    return check_listed(mask, <const uint32_t*>columns + 2 * plan.w.out + first,
+                        plan.listed * plan.h.out * plan.w.out, n, <uint32_t>plan.w.size, plan.reciprocal)
+
+
 cdef int64_t check_indices(const MaxPool2dPlan* plan, const char* mask__hw, const int32_t* columns, int64_t oh,
                            int64_t end) noexcept nogil:
     """The first window from row `oh` to row `end` whose index lies outside it, counted in the plane; or -1."""
@@ -223,6 +243,8 @@ cdef int64_t check_indices(const MaxPool2dPlan* plan, const char* mask__hw, cons
     cdef const PoolAxis* w = &plan.w
     cdef int64_t bad, top, lines
     cdef bint tried = False
+    if plan.listed > 0 and not misses(plan, mask__hw + 4 * oh * w.out, columns, oh * w.out, (end - oh) * w.out):
+        return -1
     while oh < end:
         top = oh * h.stride - h.pad
         if top >= 0 and not tried:
@@ -301,6 +323,23 @@ cdef inline void store_sums(const MaxPool2dPlan* plan, element* to, int64_t stri
         store_row(to, stride, <const element*>cells, n)
 
 
+cdef void store_planes(const MaxPool2dPlan* plan, element* to__chw, real* sums, int64_t count, int64_t rows,
+                       element* cells) noexcept nogil:
+    """The sums of `rows` rows of `count` planes, as long as they lie side by side in one go."""
+    cdef int64_t n = plan.w.size
+    cdef int64_t c, row
+    if plan.image_strides[3] == 1 and plan.image_strides[2] == n:
+        n *= rows
+        rows = 1
+        if plan.image_strides[1] == n and plan.sum_pitch == n:
+            n *= count
+            count = 1
+    for c in range(count):
+        for row in range(rows):
+            store_sums(plan, to__chw + c * plan.image_strides[1] + row * plan.image_strides[2], plan.image_strides[3],
+                       sums + c * plan.sum_pitch + row * n, cells, n)
+
+
 cdef void gather_rows(const MaxPool2dPlan* plan, real* to, int64_t to_step, char* scratch, const Plane* plane,
                       int64_t ih, int64_t end, int64_t oh) noexcept nogil:
     """Rows [ih, end) of gradInput of any geometry: phase by phase of their columns."""
@@ -360,13 +399,16 @@ cdef inline void pack_row(element* to, int64_t pitch, const element* source, int
         pack_cells(to, pitch, source, along, across, n, count)
 
 
-cdef inline void load_channels(const MaxPool2dPlan* plan, real* to, int64_t pitch, const element* source,
+cdef inline void load_channels(const MaxPool2dPlan* plan, real* to, int64_t pitch, const element* source, int64_t n,
                                int64_t count, element* cells) noexcept nogil:
-    """A row of gradOutput of each of `count` channels from `source`, widened (and rounded), `pitch` apart."""
-    cdef int64_t n = plan.w.out
+    """A row of gradOutput, or n elements that lie side by side, of each of `count` channels from `source`, widened (and
+    rounded), `pitch` apart."""
     cdef int64_t along = plan.pooled_strides[3]
     cdef int64_t across = plan.pooled_strides[1]
     cdef int64_t c
+    if along == 1 and across == n and pitch == n:
+        n *= count
+        count = 1
     if along == 1:
         for c in range(count):
             widen_row(to + c * pitch, source + c * across, n)
@@ -493,7 +535,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
                              plan.pooled_strides[1], w.out, count)
                 else:
                     load_channels(plan, <real*>packed + (row - oh) * row_pitch, (oh_end - oh) * row_pitch,
-                                  grad_output__chw + row * plan.pooled_strides[2], count, cells)
+                                  grad_output__chw + row * plan.pooled_strides[2], w.out, count, cells)
         j = 0
         while j < count:
             team = plan.team if j + plan.team <= count else 1
@@ -615,6 +657,54 @@ cdef void scatter_places(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitc
         start += n
 
 
+cdef bint scatter_apart(const MaxPool2dPlan* plan, real* sums, const real* grad, int64_t grad_pitch, int64_t grad_step,
+                        const char* mask, int64_t count, uint32_t* places, const int32_t* columns, int64_t oh,
+                        int64_t oh_end) noexcept nogil:
+    """Rows [oh, oh_end) of windows, no more than a block, of `count` channels, each kernel column in sums of its own.
+    False if it has met an index outside its window."""
+    cdef const PoolAxis* w = &plan.w
+    cdef const uint32_t* lists = <const uint32_t*>columns + 2 * w.out + oh * w.out
+    cdef int64_t windows = plan.h.out * w.out
+    cdef int64_t n = (oh_end - oh) * w.out
+    cdef int64_t width = n if grad_step == w.out else w.out
+    cdef int64_t j = 0
+    cdef int64_t row, channels
+    while j < count:
+        channels = least(count - j, TOGETHER)
+        if index_places(places, BLOCK, mask + 4 * (j * windows + oh * w.out), windows, channels, lists,
+                        plan.listed * windows, n, <uint32_t>w.size, plan.reciprocal, <uint32_t>plan.apart):
+            return False
+        for row in range(quotient(n, width)):
+            if real is float:
+                scatter_at_f32(sums + j * plan.sum_pitch, plan.sum_pitch, 0, 0, grad + j * grad_pitch
+                               + row * grad_step, grad_pitch, <const char*>(places + row * width), BLOCK, channels,
+                               width, True)
+            else:
+                scatter_at_f64(sums + j * plan.sum_pitch, plan.sum_pitch, 0, 0, grad + j * grad_pitch
+                               + row * grad_step, grad_pitch, <const char*>(places + row * width), BLOCK, channels,
+                               width, True)
+        j += channels
+    return True
+
+
+cdef void join_planes(const MaxPool2dPlan* plan, element* to__chw, real* sums, int64_t count,
+                      element* cells) noexcept nogil:
+    """The planes of `count` channels, whose kernel columns have been summed apart."""
+    cdef int64_t n = plan.h.size * plan.w.size
+    cdef bint native = (not plan.reduced and plan.image_strides[3] == 1 and plan.image_strides[2] == plan.w.size
+                        and ((real is float and element is float) or (real is double and element is double)))
+    cdef int64_t c
+    for c in range(count):
+        if real is float:
+            join_f32(<float*>(to__chw + c * plan.image_strides[1]) if native else sums + c * plan.sum_pitch,
+                     sums + c * plan.sum_pitch, plan.apart, n)
+        else:
+            join_f64(<double*>(to__chw + c * plan.image_strides[1]) if native else sums + c * plan.sum_pitch,
+                     sums + c * plan.sum_pitch, plan.apart, n)
+    if not native:
+        store_planes(plan, to__chw, sums, count, plan.h.size, cells)
+
+
 cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
                        element* grad_input__chw, char* scratch, int64_t ih, int64_t rows,
                        const real* kind) noexcept nogil:
@@ -625,7 +715,7 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
                         and ((real is float and element is float) or (real is double and element is double)))
     cdef bint direct = native and plan.pooled_strides[3] == 1
     cdef bint in_place = (native and plan.bands == 1 and plan.image_strides[3] == 1
-                          and plan.image_strides[2] == w.size)
+                          and plan.image_strides[2] == w.size and plan.apart == 0)
     cdef int64_t sum_pitch = plan.image_strides[1] if in_place else plan.sum_pitch
     cdef real* packed = <real*>(scratch + plan.at_rows)
     cdef const real* grad = packed
@@ -646,8 +736,9 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
         swept = least(plan.sweep, lanes - lane)
         if in_place:
             sums = <real*>(grad_input__chw + lane * sum_pitch)
-        if plan.argmax:
-            for j in range(swept):
+        if plan.argmax and plan.apart == 0:
+            for j in range(swept if plan.listed < swept or plan.bands > 1
+                           or misses(plan, mask + 4 * lane * h.out * w.out, columns, 0, swept * h.out * w.out) else 0):
                 if check_indices(plan, mask + 4 * (lane + j) * h.out * w.out, columns, first, last) >= 0:
                     return False
         # Row by row, before windows reach them, it takes 1.1 to 1.5 times as long.
@@ -662,12 +753,19 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
             if direct:
                 grad = <const real*>(grad_output__chw + lane * plan.pooled_strides[1] + oh * plan.pooled_strides[2])
             else:
-                for row in range(oh, oh_end):
-                    load_channels(plan, packed + (row - oh) * w.out, plan.row_pitch, grad_output__chw
-                                  + lane * plan.pooled_strides[1] + row * plan.pooled_strides[2], swept, cells)
+                width = ((oh_end - oh) * w.out if plan.pooled_strides[3] == 1 and plan.pooled_strides[2] == w.out
+                         else w.out)
+                for row in range(quotient((oh_end - oh) * w.out, width)):
+                    load_channels(plan, packed + row * w.out, plan.row_pitch,
+                                  grad_output__chw + lane * plan.pooled_strides[1]
+                                  + (oh + row) * plan.pooled_strides[2], width, swept, cells)
             if plan.placed:
                 scatter_places(plan, sums, sum_pitch, in_place, grad, grad_pitch, grad_step, mask, lane, swept, places,
                                ih, rows, oh, oh_end)
+            elif plan.apart > 0:
+                if not scatter_apart(plan, sums, grad, grad_pitch, grad_step, mask + 4 * lane * h.out * w.out, swept,
+                                     <uint32_t*>places, columns, oh, oh_end):
+                    return False
             elif plan.argmax:
                 width = (oh_end - oh) * w.out if grad_step == w.out else w.out
                 for row in range(quotient((oh_end - oh) * w.out, width)):
@@ -684,22 +782,18 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
                 scatter_words(plan, sums, sum_pitch, grad, grad_pitch, mask, lane, <uint32_t>((1 << swept) - 1), ih,
                               rows, oh, 0, w.out)
             oh = oh_end
-        for j in range(0 if in_place else swept):
-            if plan.image_strides[3] == 1 and plan.image_strides[2] == w.size:
-                store_sums(plan, grad_input__chw + (lane + j) * plan.image_strides[1] + ih * w.size, 1,
-                           sums + j * plan.sum_pitch, cells, rows * w.size)
-                continue
-            for row in range(rows):
-                store_sums(plan, grad_input__chw + (lane + j) * plan.image_strides[1]
-                           + (ih + row) * plan.image_strides[2], plan.image_strides[3],
-                           sums + j * plan.sum_pitch + row * w.size, cells, w.size)
+        if plan.apart > 0:
+            join_planes(plan, grad_input__chw + lane * plan.image_strides[1], sums, swept, cells)
+        elif not in_place:
+            store_planes(plan, grad_input__chw + lane * plan.image_strides[1] + ih * plan.image_strides[2], sums,
+                         swept, rows, cells)
         lane += swept
     return True
 
 
-cdef bint scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
+cdef void scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
                          element* grad_input__chw, char* scratch, const real* kind) noexcept nogil:
-    """The small planes of a group, each in one go. False if it has met an index outside its window."""
+    """The small planes of a group, each in one go."""
     cdef int64_t windows = plan.row_pitch
     cdef int64_t plane = plan.sum_pitch
     cdef int64_t grad_pitch = plan.pooled_strides[1]
@@ -713,7 +807,6 @@ cdef bint scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__
     cdef real* packed
     cdef element* cells = <element*>(scratch + plan.at_cells)
     cdef int64_t j, row
-    cdef bint whole
     cdef Grid grid
     grid.rows = plan.h.size
     grid.columns = plan.w.size
@@ -728,12 +821,12 @@ cdef bint scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__
     if not (native and grad_dense):
         packed = <real*>(scratch + plan.at_rows)
         grad = packed
-        if grad_dense and grad_pitch == windows and not plan.reduced:
-            widen_row(packed, grad_output__chw, lanes * windows)
+        if grad_dense:
+            load_channels(plan, packed, windows, grad_output__chw, windows, lanes, cells)
         else:
             for row in range(plan.h.out):
                 load_channels(plan, packed + row * plan.w.out, windows,
-                              grad_output__chw + row * plan.pooled_strides[2], lanes, cells)
+                              grad_output__chw + row * plan.pooled_strides[2], plan.w.out, lanes, cells)
         grad_pitch = windows
     if not (native and sums_dense):
         sums = <real*>(scratch + plan.at_sums)
@@ -744,19 +837,11 @@ cdef bint scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__
         for j in range(lanes):
             memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(real))
     if real is float:
-        whole = scatter_planes_f32(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid, plan.argmax)
+        scatter_planes_f32(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid)
     else:
-        whole = scatter_planes_f64(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid, plan.argmax)
-    if not whole or (native and sums_dense):
-        return whole
-    if sums_dense and plan.image_strides[1] == plane:
-        store_sums(plan, grad_input__chw, 1, sums, cells, lanes * plane)
-    else:
-        for j in range(lanes):
-            for row in range(plan.h.size):
-                store_sums(plan, grad_input__chw + j * plan.image_strides[1] + row * plan.image_strides[2],
-                           plan.image_strides[3], sums + j * plane + row * plan.w.size, cells, plan.w.size)
-    return True
+        scatter_planes_f64(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid)
+    if not (native and sums_dense):
+        store_planes(plan, grad_input__chw, sums, lanes, plan.h.size, cells)
 
 
 cdef int64_t first_bad_place(const MaxPool2dPlan* plan, const char* mask, const int32_t* columns, int64_t c,
@@ -785,8 +870,8 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
     cdef element* grad_input__nchw = <element*>data[3]
     cdef const element* grad_output__chw
     cdef element* grad_input__chw
-    cdef int32_t[2 * (SMALL_PLANE + 1)] few     # windows of a row may be one more than its positions
-    cdef int32_t* columns = <int32_t*>few if plan.algorithm == PLANES else <int32_t*>(scratch + plan.at_columns)
+    cdef int32_t* columns = <int32_t*>(scratch + plan.at_columns)
+    cdef uint32_t* lefts
     cdef const char* mask
     cdef int64_t ih, n, group, lane, lanes, rows, bad
     cdef bint one_team = in_one_team(plan, summed, stored)
@@ -799,6 +884,14 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
     if plan.argmax:
         window_columns(columns, columns + plan.w.out, plan.w.out, -plan.w.pad, plan.w.stride, plan.w.kernel,
                        plan.w.size)
+        n = plan.h.out * plan.w.out
+        for lane in range(plan.listed):
+            list_windows(<uint32_t*>columns + 2 * plan.w.out, plan.listed * n, lane * n, columns, columns + plan.w.out,
+                         plan.w.out, plan.h.out, plan.h.pad, plan.h.stride, plan.h.kernel, plan.h.size, plan.w.size)
+        if plan.apart > 0:
+            lefts = <uint32_t*>columns + 2 * plan.w.out + 3 * plan.listed * n
+            for lane in range(n):
+                lefts[lane] = lane % plan.w.out == 0
     # Unit = (n*groups + group)*bands + band: taken apart once, then counted on.
     ih = n = 0
     group = begin
@@ -826,7 +919,7 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
                                 ih, ih + rows, one_team, summed)
             lane += sweep
         if plan.algorithm == PLANES:
-            whole = scatter_planes(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, summed)
+            scatter_planes(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, summed)
         elif plan.algorithm == SCATTER:
             whole = scatter_band(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, ih, rows, summed)
         if plan.argmax and not whole:
