@@ -40,6 +40,7 @@ cdef enum:
     NIBBLE_WORDS = 8                # of scratch for a window's kernel rows and columns in 16 channels
     LISTED_WINDOWS = 1024           # whose bounds are listed for the check of indices
     APART_ROW = 12                  # columns
+    LONG_LISTED = 28                # windows of a row; for 2 or 3 kernel rows they are checked sooner row by row
     LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
     SCRATCH_BYTES = 1048576
     L2_BYTES = 1048576
@@ -259,7 +260,7 @@ cdef int64_t place_windows(MaxPool2dPlan* plan, int64_t size) noexcept nogil:
     cdef int64_t width = plan.w.size
     cdef int64_t lists = 0
     # The distances of aclnn_bw_missed are divided without an error.
-    if windows <= LISTED_WINDOWS and width < 1 << 12 and plan.h.kernel < 1 << 8 and (
+    if windows <= LISTED_WINDOWS and (plan.h.kernel > 3 or plan.w.out < LONG_LISTED) and width < 1 << 12 and plan.h.kernel < 1 << 8 and (
             plan.h.kernel * width * width < 1 << RECIPROCAL_BITS):
         plan.reciprocal = <uint32_t>ceil_div(1 << RECIPROCAL_BITS, width)
         plan.listed = least(plan.lanes, plan.channels)
