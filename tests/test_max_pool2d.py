@@ -182,6 +182,30 @@ def test_words_by_hand():
     assert_same_bytes(one_call(grad, pool.input_shape, mask, 2, 1), expected)
 
 
+@pytest.mark.parametrize("layout", MASK_LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(1, 1, 256, 256), (4, 16, 32, 32), (64, 64, 4, 4), (1024, 64, 1, 1)], ids=str)
+@pytest.mark.parametrize("kernel", [2, 3, 7])
+def test_every_value_of_16_bits_arrives_in_disjoint_windows(kernel, shape, dtype, layout, rng):
+    """Each is added to +0 once: -0 becomes +0, a NaN stays one, all else stays as it is."""
+    pool = MaxPool((*shape[:2], shape[2] * kernel, shape[3] * kernel), kernel)
+    values = rng.permutation(2**16).astype(np.uint16)
+    indices = pool.indices(rng)
+    expected = np.zeros(pool.input_shape, np.uint16)
+    planes = (*shape[:2], -1)
+    settled = np.where(values == 0x8000, 0, values).reshape(planes)
+    np.put_along_axis(expected.reshape(planes), indices.reshape(planes), settled, 2)
+    infinity = 0x7C00 if dtype == "float16" else 0x7F80
+    nans = (expected & 0x7FFF) > infinity
+    for order in ("contiguous", "columns_reversed"):
+        grad = guarded_copy(values.view(DTYPES[dtype]).reshape(shape), order)
+        out = Guarded(pool.input_shape, DTYPES[dtype], order)
+        one_call(grad.view, pool.input_shape, pool.mask(indices, layout), kernel, mask_layout=layout, out=out.view)
+        assert np.array_equal((bits(out.view) & 0x7FFF) > infinity, nans)
+        assert np.array_equal(bits(out.view)[~nans], expected[~nans])
+        out.assert_outside_untouched()
+
+
 def test_several_bits_no_bit_and_bits_in_the_padding_by_hand():
     pool = MaxPool((1, 2, 2), 2, 1, 1)  # windows begin at -1, 0 and 1
     hits = np.zeros(pool.hits_shape, bool)

@@ -45,6 +45,7 @@ cdef enum:
     SCRATCH_BYTES = 1048576
     L2_BYTES = 1048576
     SHORT_PLANE = 4096              # positions
+    MIDDLE_PLANE = 16384
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
     LEAST_BAND = 8                  # rows
     GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
@@ -233,6 +234,8 @@ cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* p
     plan.mask_end = (batch * plan.channels * plan.h.out * plan.w.out * 4 if plan.argmax
                      else batch * plan.groups * plan.kernel_size * plan.pitch * 2)
     plan.units = batch * plan.groups
+    plan.disjoint = ((plan.h.out == 1 or plan.h.stride >= plan.h.kernel)
+                     and (plan.w.out == 1 or plan.w.stride >= plan.w.kernel))
     return True
 
 
@@ -397,11 +400,16 @@ cdef bint scatters_sooner(const MaxPool2dPlan* plan, int32_t known, int64_t item
         if known:
             return near or plan.argmax or item == 8
         return near if plan.argmax else positions <= SHORT_PLANE
-    if not near or item != real:
-        return False
-    if w.kernel == 2:
-        return plan.argmax and (item == 8 or positions <= SHORT_PLANE)
-    return plan.argmax or item == 8
+    if plan.argmax and item == 2:
+        return positions <= (MIDDLE_PLANE if plan.disjoint else SHORT_PLANE)
+    if plan.argmax:
+        return near and (w.kernel == 3 or item == 8 or positions <= SHORT_PLANE)
+    # Bits: rows of 16 windows and more fill the vectors of GATHER.
+    if item == 2:
+        return positions <= (32 * 32 if plan.disjoint else 20 * 20)
+    if item == 4:
+        return w.kernel == 3 and positions <= 40 * 40
+    return near and (w.kernel == 3 or positions <= 32 * 32)
 
 
 cdef int64_t plan_rows(MaxPool2dPlan* plan, const Context* context, int64_t item, int64_t real,

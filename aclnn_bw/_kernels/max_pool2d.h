@@ -642,8 +642,11 @@ static inline void aclnn_bw_code_words(char *words, const uint16_t *codes, int64
 ACLNN_BW_LABELS(f32, int32_t)
 ACLNN_BW_LABELS(f64, int64_t)
 
-/* sums[j*sum_pitch + i*step] += grad[j*grad_pitch + i] for each set bit j of (words[i] >> first) & lanes, i < n. */
-#define ACLNN_BW_SCATTER_BITS(name, real)                                                                               \
+/* Each of the functions below adds to sums (`add` is +=), or where windows have no position in common, sets bits of
+ * float16 or bfloat16 (=).
+ *
+ * sums[j*sum_pitch + i*step] += grad[j*grad_pitch + i] for each set bit j of (words[i] >> first) & lanes, i < n. */
+#define ACLNN_BW_SCATTER_BITS(name, real, add)                                                                          \
     static inline void name(real *sums, int64_t sum_pitch, int64_t step, const real *grad, int64_t grad_pitch,          \
                             const char *words, int first, unsigned lanes, int64_t n)                                    \
     {                                                                                                                   \
@@ -651,11 +654,19 @@ ACLNN_BW_LABELS(f64, int64_t)
             for (unsigned bits = (unsigned)((const aclnn_bw_word *)words)[i] >> first & lanes; bits;                    \
                  bits &= bits - 1) {                                                                                    \
                 int64_t j = __builtin_ctz(bits);                                                                        \
-                sums[j * sum_pitch + i * step] += grad[j * grad_pitch + i];                                             \
+                sums[j * sum_pitch + i * step] add grad[j * grad_pitch + i];                                            \
             }                                                                                                           \
     }
-ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_f32, float)
-ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_f64, double)
+ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_f32, float, +=)
+ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_f64, double, +=)
+ACLNN_BW_SCATTER_BITS(aclnn_bw_scatter_u16, uint16_t, =)
+
+/* to[i] = from[i] + 0 for the bits of float16 or bfloat16: -0 becomes +0. */
+static inline void aclnn_bw_settle(uint16_t *to, const uint16_t *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i] == 0x8000 ? 0 : from[i];
+}
 
 /* Windows of which a channel has one maximum each, all channels of a group at a time, in blocks of ACLNN_BW_BLOCK. */
 enum { ACLNN_BW_BLOCK = 256 };
@@ -803,7 +814,7 @@ static inline int aclnn_bw_window_places(uint16_t *at, const uint16_t *nibbles, 
 
 /* sums[c*sum_pitch + at[c*ACLNN_BW_BLOCK + i]] += grad[c*grad_pitch + i], c < channels, i < n. Four channels side by side
  * where there are as many: neighbouring windows often have the same maximum, and their sums wait for each other. */
-#define ACLNN_BW_SCATTER_TO(name, real)                                                                                 \
+#define ACLNN_BW_SCATTER_TO(name, real, add)                                                                            \
     static inline void name(real *sums, int64_t sum_pitch, const uint16_t *at, const real *grad, int64_t grad_pitch,    \
                             int64_t channels, int64_t n)                                                                \
     {                                                                                                                   \
@@ -811,10 +822,10 @@ static inline int aclnn_bw_window_places(uint16_t *at, const uint16_t *nibbles, 
             real *sums_1 = sums + sum_pitch, *sums_2 = sums_1 + sum_pitch, *sums_3 = sums_2 + sum_pitch;                \
             const real *grad_1 = grad + grad_pitch, *grad_2 = grad_1 + grad_pitch, *grad_3 = grad_2 + grad_pitch;       \
             for (int64_t i = 0; i < n; i++) {                                                                           \
-                sums[at[i]] += grad[i];                                                                                 \
-                sums_1[at[ACLNN_BW_BLOCK + i]] += grad_1[i];                                                            \
-                sums_2[at[2 * ACLNN_BW_BLOCK + i]] += grad_2[i];                                                        \
-                sums_3[at[3 * ACLNN_BW_BLOCK + i]] += grad_3[i];                                                        \
+                sums[at[i]] add grad[i];                                                                                \
+                sums_1[at[ACLNN_BW_BLOCK + i]] add grad_1[i];                                                           \
+                sums_2[at[2 * ACLNN_BW_BLOCK + i]] add grad_2[i];                                                       \
+                sums_3[at[3 * ACLNN_BW_BLOCK + i]] add grad_3[i];                                                       \
             }                                                                                                           \
             sums = sums_3 + sum_pitch;                                                                                  \
             grad = grad_3 + grad_pitch;                                                                                 \
@@ -822,10 +833,11 @@ static inline int aclnn_bw_window_places(uint16_t *at, const uint16_t *nibbles, 
         }                                                                                                               \
         for (; channels > 0; channels--, sums += sum_pitch, grad += grad_pitch, at += ACLNN_BW_BLOCK)                   \
             for (int64_t i = 0; i < n; i++)                                                                             \
-                sums[at[i]] += grad[i];                                                                                 \
+                sums[at[i]] add grad[i];                                                                                \
     }
-ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f32, float)
-ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f64, double)
+ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f32, float, +=)
+ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f64, double, +=)
+ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_u16, uint16_t, =)
 
 /* sums[c*sum_pitch + place] += grad[c*grad_pitch + i], c < channels, i < n, where place is mask[c*mask_pitch + i] - low;
  * one at or beyond `size` counts as `size`. Up to four channels side by side, as above; `whole`: all places are below.
@@ -837,7 +849,7 @@ ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f64, double)
     case 2 * (n_channels):                                                                                              \
         name##_any(sums, sum_pitch, low, size, grad, grad_pitch, at, mask_pitch, n, n_channels, 0);                     \
         break;
-#define ACLNN_BW_SCATTER_AT(name, real)                                                                                 \
+#define ACLNN_BW_SCATTER_AT(name, real, add)                                                                            \
     ACLNN_BW_INLINE void name##_any(real *sums, int64_t sum_pitch, uint32_t low, uint32_t size, const real *grad,       \
                                     int64_t grad_pitch, const aclnn_bw_index *at, int64_t at_pitch, int64_t n,          \
                                     const int channels, const int whole)                                                \
@@ -857,7 +869,7 @@ ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f64, double)
                 uint32_t place = (uint32_t)index[c][i] - low;                                                           \
                 if (!whole)                                                                                             \
                     place = place < size ? place : size;                                                                \
-                to[c][place] += from[c][i];                                                                             \
+                to[c][place] add from[c][i];                                                                            \
             }                                                                                                           \
     }                                                                                                                   \
     static inline void name(real *sums, int64_t sum_pitch, uint32_t low, uint32_t size, const real *grad,               \
@@ -879,8 +891,9 @@ ACLNN_BW_SCATTER_TO(aclnn_bw_scatter_to_f64, double)
             channels -= some;                                                                                           \
         }                                                                                                               \
     }
-ACLNN_BW_SCATTER_AT(aclnn_bw_scatter_at_f32, float)
-ACLNN_BW_SCATTER_AT(aclnn_bw_scatter_at_f64, double)
+ACLNN_BW_SCATTER_AT(aclnn_bw_scatter_at_f32, float, +=)
+ACLNN_BW_SCATTER_AT(aclnn_bw_scatter_at_f64, double, +=)
+ACLNN_BW_SCATTER_AT(aclnn_bw_scatter_at_u16, uint16_t, =)
 
 /* The windows of a plane of at most 64 positions. */
 typedef struct {
@@ -920,7 +933,7 @@ ACLNN_BW_INLINE int aclnn_bw_places(uint16_t *at, const char *words, int64_t pit
  * branch on each bit is often mispredicted (2 to 4 times as long). What binds it (Zen 4, read in the assembly): the
  * number of instructions; an addition has two loads and a store, and an address and the test of the loop's end beside
  * them. */
-#define ACLNN_BW_SCATTER_PLANES(name, real, scatter)                                                                    \
+#define ACLNN_BW_SCATTER_PLANES(name, real, scatter, add)                                                               \
     static inline void name(real *sums, int64_t sum_pitch, const real *grad, int64_t grad_pitch, const char *words,     \
                             int64_t pitch, int lanes, const aclnn_bw_grid *grid)                                        \
     {                                                                                                                   \
@@ -937,7 +950,7 @@ ACLNN_BW_INLINE int aclnn_bw_places(uint16_t *at, const char *words, int64_t pit
                 if (aclnn_bw_places(at, here, 2 * pitch, 2 * g.kernel[1] * pitch, rows, columns, g.columns,             \
                                     (1u << lanes) - 1))                                                                 \
                     for (int c = 0; c < lanes; c++)                                                                     \
-                        sums[c * sum_pitch + first + at[c]] += grad[c * grad_pitch];                                    \
+                        sums[c * sum_pitch + first + at[c]] add grad[c * grad_pitch];                                   \
                 else                                                                                                    \
                     for (int64_t row = 0; row < rows; row++)                                                            \
                         for (int64_t column = 0; column < columns; column++)                                            \
@@ -946,6 +959,7 @@ ACLNN_BW_INLINE int aclnn_bw_places(uint16_t *at, const char *words, int64_t pit
             }                                                                                                           \
         }                                                                                                               \
     }
-ACLNN_BW_SCATTER_PLANES(aclnn_bw_scatter_planes_f32, float, aclnn_bw_scatter_f32)
-ACLNN_BW_SCATTER_PLANES(aclnn_bw_scatter_planes_f64, double, aclnn_bw_scatter_f64)
+ACLNN_BW_SCATTER_PLANES(aclnn_bw_scatter_planes_f32, float, aclnn_bw_scatter_f32, +=)
+ACLNN_BW_SCATTER_PLANES(aclnn_bw_scatter_planes_f64, double, aclnn_bw_scatter_f64, +=)
+ACLNN_BW_SCATTER_PLANES(aclnn_bw_scatter_planes_u16, uint16_t, aclnn_bw_scatter_u16, =)
 #endif

@@ -100,11 +100,17 @@ cdef extern from "max_pool2d.h" nogil:
     void scatter_f64 "aclnn_bw_scatter_f64" (
         double* sums, int64_t sum_pitch, int64_t step, const double* grad, int64_t grad_pitch, const char* words,
         int first, uint32_t lanes, int64_t n) noexcept
+    void scatter_u16 "aclnn_bw_scatter_u16" (
+        uint16_t* sums, int64_t sum_pitch, int64_t step, const uint16_t* grad, int64_t grad_pitch, const char* words,
+        int first, uint32_t lanes, int64_t n) noexcept
     void scatter_at_f32 "aclnn_bw_scatter_at_f32" (
         float* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const float* grad, int64_t grad_pitch,
         const char* mask, int64_t mask_pitch, int64_t channels, int64_t n, bint whole) noexcept
     void scatter_at_f64 "aclnn_bw_scatter_at_f64" (
         double* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const double* grad, int64_t grad_pitch,
+        const char* mask, int64_t mask_pitch, int64_t channels, int64_t n, bint whole) noexcept
+    void scatter_at_u16 "aclnn_bw_scatter_at_u16" (
+        uint16_t* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const uint16_t* grad, int64_t grad_pitch,
         const char* mask, int64_t mask_pitch, int64_t channels, int64_t n, bint whole) noexcept
     void window_starts "aclnn_bw_window_starts" (
         uint16_t* tops, uint16_t* lefts, int64_t windows, int64_t rows, int64_t down, int64_t along,
@@ -121,6 +127,9 @@ cdef extern from "max_pool2d.h" nogil:
     void scatter_to_f64 "aclnn_bw_scatter_to_f64" (
         double* sums, int64_t sum_pitch, const uint16_t* at, const double* grad, int64_t grad_pitch, int64_t channels,
         int64_t n) noexcept
+    void scatter_to_u16 "aclnn_bw_scatter_to_u16" (
+        uint16_t* sums, int64_t sum_pitch, const uint16_t* at, const uint16_t* grad, int64_t grad_pitch, int64_t channels,
+        int64_t n) noexcept
     ctypedef struct Grid "aclnn_bw_grid":
         int64_t rows
         int64_t columns
@@ -135,6 +144,10 @@ cdef extern from "max_pool2d.h" nogil:
     void scatter_planes_f64 "aclnn_bw_scatter_planes_f64" (
         double* sums, int64_t sum_pitch, const double* grad, int64_t grad_pitch, const char* mask, int64_t pitch,
         int lanes, const Grid*) noexcept
+    void scatter_planes_u16 "aclnn_bw_scatter_planes_u16" (
+        uint16_t* sums, int64_t sum_pitch, const uint16_t* grad, int64_t grad_pitch, const char* mask, int64_t pitch,
+        int lanes, const Grid*) noexcept
+    void settle "aclnn_bw_settle" (uint16_t* to, const uint16_t* source, int64_t n) noexcept
     void maxima_f32 "aclnn_bw_maxima_f32" (
         float* best, int32_t* label, const float* row, const int64_t* offsets, int64_t count, int64_t first,
         int64_t n) noexcept
@@ -209,6 +222,12 @@ cdef extern from "max_pool2d_columns.h" nogil:
 ctypedef fused label_type:
     int32_t
     int64_t
+
+# What is scattered: terms of sums, or bits of float16 and bfloat16 where no two windows have a position in common.
+ctypedef fused term:
+    float
+    double
+    uint16_t
 
 cdef enum:
     TOGETHER = 4            # channels to whose sums windows are added at a time
@@ -309,21 +328,29 @@ cdef inline void gather_phase(const MaxPool2dPlan* plan, real* to, Term* terms, 
     gather(to, <const Term*>terms, count, w.count, question, plan.argmax)
 
 
-cdef inline void store_sums(const MaxPool2dPlan* plan, element* to, int64_t stride, real* sums, element* cells,
+cdef inline void store_cells(element* to, const term* sums, int64_t n) noexcept nogil:
+    """to[:n] = sums[:n], narrowed, or their bits."""
+    if term is uint16_t:
+        copy(to, <const element*>sums, <size_t>n * sizeof(element))
+    else:
+        narrow_row(to, sums, n)
+
+
+cdef inline void store_sums(const MaxPool2dPlan* plan, element* to, int64_t stride, term* sums, element* cells,
                             int64_t n) noexcept nogil:
     """to[: n*stride : stride] = sums[:n], rounded; nothing if the sums have been made there."""
-    if real is float:
+    if term is float:
         if plan.reduced:
             round_to_half_row(sums, n)
     if stride == 1:
         if <void*>to != <void*>sums:
-            narrow_row(to, <const real*>sums, n)
+            store_cells(to, <const term*>sums, n)
     else:
-        narrow_row(cells, <const real*>sums, n)
+        store_cells(cells, <const term*>sums, n)
         store_row(to, stride, <const element*>cells, n)
 
 
-cdef void store_planes(const MaxPool2dPlan* plan, element* to__chw, real* sums, int64_t count, int64_t rows,
+cdef void store_planes(const MaxPool2dPlan* plan, element* to__chw, term* sums, int64_t count, int64_t rows,
                        element* cells) noexcept nogil:
     """The sums of `rows` rows of `count` planes, as long as they lie side by side in one go."""
     cdef int64_t n = plan.w.size
@@ -399,7 +426,15 @@ cdef inline void pack_row(element* to, int64_t pitch, const element* source, int
         pack_cells(to, pitch, source, along, across, n, count)
 
 
-cdef inline void load_channels(const MaxPool2dPlan* plan, real* to, int64_t pitch, const element* source, int64_t n,
+cdef inline void load_cells(term* to, const element* source, int64_t n) noexcept nogil:
+    """to[:n] = source[:n], widened, or the bits of source[:n] + 0."""
+    if term is uint16_t:
+        settle(to, <const uint16_t*>source, n)
+    else:
+        widen_row(to, source, n)
+
+
+cdef inline void load_channels(const MaxPool2dPlan* plan, term* to, int64_t pitch, const element* source, int64_t n,
                                int64_t count, element* cells) noexcept nogil:
     """A row of gradOutput, or n elements that lie side by side, of each of `count` channels from `source`, widened (and
     rounded), `pitch` apart."""
@@ -411,14 +446,14 @@ cdef inline void load_channels(const MaxPool2dPlan* plan, real* to, int64_t pitc
         count = 1
     if along == 1:
         for c in range(count):
-            widen_row(to + c * pitch, source + c * across, n)
-    elif (real is float and element is float) or (real is double and element is double):
+            load_cells(to + c * pitch, source + c * across, n)
+    elif (term is float and element is float) or (term is double and element is double):
         pack_row(to, pitch, source, along, across, n, count)
     else:
         pack_row(cells, n, source, along, across, n, count)
         for c in range(count):
-            widen_row(to + c * pitch, <const element*>cells + c * n, n)
-    if real is float:
+            load_cells(to + c * pitch, <const element*>cells + c * n, n)
+    if term is float:
         if plan.reduced:
             for c in range(count):
                 round_to_half_row(to + c * pitch, n)
@@ -575,7 +610,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     return True
 
 
-cdef void scatter_words(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitch, const real* grad, int64_t grad_pitch,
+cdef void scatter_words(const MaxPool2dPlan* plan, term* sums, int64_t sum_pitch, const term* grad, int64_t grad_pitch,
                         const char* mask, int64_t lane, uint32_t lanes, int64_t ih, int64_t rows, int64_t oh,
                         int64_t begin, int64_t end) noexcept nogil:
     """Windows [begin, end) of row oh, any number of bits: `lanes` of the channels from `lane`; grad is window 0."""
@@ -583,7 +618,7 @@ cdef void scatter_words(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitch
     cdef const PoolAxis* w = &plan.w
     cdef int64_t kh, kw, row, ow, ow_end
     cdef const char* words
-    cdef real* to
+    cdef term* to
     for kh in range(h.kernel):
         row = oh * h.stride - h.pad + kh - ih
         if not 0 <= row < rows:
@@ -597,16 +632,19 @@ cdef void scatter_words(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitch
             if w.size - 1 + w.pad - kw >= 0 and ow < ow_end:
                 words = mask + 2 * ((kh * w.kernel + kw) * plan.pitch + oh * w.out + ow)
                 to = sums + row * w.size + ow * w.stride - w.pad + kw
-                if real is float:
+                if term is float:
                     scatter_f32(to, sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
                                 ow_end - ow)
-                else:
+                elif term is double:
                     scatter_f64(to, sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
+                                ow_end - ow)
+                else:
+                    scatter_u16(to, sum_pitch, w.stride, grad + ow, grad_pitch, words, <int>lane, lanes,
                                 ow_end - ow)
             kw -= 1
 
 
-cdef void scatter_places(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitch, bint in_place, const real* grad,
+cdef void scatter_places(const MaxPool2dPlan* plan, term* sums, int64_t sum_pitch, bint in_place, const term* grad,
                          int64_t grad_pitch, int64_t grad_step, const char* mask, int64_t lane, int64_t count,
                          uint16_t* places, int64_t ih, int64_t rows, int64_t oh, int64_t oh_end) noexcept nogil:
     """Rows [oh, oh_end) of windows, no more than a block, of `count` channels: a channel that has exactly one bit in
@@ -642,11 +680,14 @@ cdef void scatter_places(const MaxPool2dPlan* plan, real* sums, int64_t sum_pitc
             row = 0
             width = n if grad_step == w.out else least(n, w.out)
             while row * width < n:
-                if real is float:
+                if term is float:
                     scatter_to_f32(sums + j * sum_pitch, sum_pitch, at + row * width,
                                    grad + j * grad_pitch + row * grad_step + start, grad_pitch, channels, width)
-                else:
+                elif term is double:
                     scatter_to_f64(sums + j * sum_pitch, sum_pitch, at + row * width,
+                                   grad + j * grad_pitch + row * grad_step + start, grad_pitch, channels, width)
+                else:
+                    scatter_to_u16(sums + j * sum_pitch, sum_pitch, at + row * width,
                                    grad + j * grad_pitch + row * grad_step + start, grad_pitch, channels, width)
                 row += 1
             j += channels
@@ -707,21 +748,21 @@ cdef void join_planes(const MaxPool2dPlan* plan, element* to__chw, real* sums, i
 
 cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
                        element* grad_input__chw, char* scratch, int64_t ih, int64_t rows,
-                       const real* kind) noexcept nogil:
+                       const term* kind) noexcept nogil:
     """`rows` rows from row ih of the `lanes` planes of a group. False if it has met an index outside its window."""
     cdef const PoolAxis* h = &plan.h
     cdef const PoolAxis* w = &plan.w
     cdef bint native = (not plan.reduced
-                        and ((real is float and element is float) or (real is double and element is double)))
+                        and ((term is float and element is float) or (term is double and element is double)))
     cdef bint direct = native and plan.pooled_strides[3] == 1
-    cdef bint in_place = (native and plan.bands == 1 and plan.image_strides[3] == 1
+    cdef bint in_place = ((native or term is uint16_t) and plan.bands == 1 and plan.image_strides[3] == 1
                           and plan.image_strides[2] == w.size and plan.apart == 0)
     cdef int64_t sum_pitch = plan.image_strides[1] if in_place else plan.sum_pitch
-    cdef real* packed = <real*>(scratch + plan.at_rows)
-    cdef const real* grad = packed
+    cdef term* packed = <term*>(scratch + plan.at_rows)
+    cdef const term* grad = packed
     cdef int64_t grad_pitch = plan.pooled_strides[1] if direct else plan.row_pitch
     cdef int64_t grad_step = plan.pooled_strides[2] if direct else w.out
-    cdef real* sums = <real*>(scratch + plan.at_sums)
+    cdef term* sums = <term*>(scratch + plan.at_sums)
     cdef uint16_t* places = <uint16_t*>(scratch + plan.at_places)
     cdef element* cells = <element*>(scratch + plan.at_cells)
     cdef const int32_t* columns = <const int32_t*>(scratch + plan.at_columns)
@@ -735,7 +776,7 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
     while lane < lanes:
         swept = least(plan.sweep, lanes - lane)
         if in_place:
-            sums = <real*>(grad_input__chw + lane * sum_pitch)
+            sums = <term*>(grad_input__chw + lane * sum_pitch)
         if plan.argmax and plan.apart == 0:
             for j in range(swept if plan.listed < swept or plan.bands > 1
                            or misses(plan, mask + 4 * lane * h.out * w.out, columns, 0, swept * h.out * w.out) else 0):
@@ -744,14 +785,14 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
         # Row by row, before windows reach them, it takes 1.1 to 1.5 times as long.
         if in_place and sum_pitch != h.size * w.size:
             for j in range(swept):
-                memset(sums + j * sum_pitch, 0, <size_t>(h.size * w.size) * sizeof(real))
+                memset(sums + j * sum_pitch, 0, <size_t>(h.size * w.size) * sizeof(term))
         else:
-            memset(sums, 0, <size_t>(swept * sum_pitch) * sizeof(real))
+            memset(sums, 0, <size_t>(swept * sum_pitch) * sizeof(term))
         oh = first
         while oh < last:
             oh_end = least(oh + plan.block, last)
             if direct:
-                grad = <const real*>(grad_output__chw + lane * plan.pooled_strides[1] + oh * plan.pooled_strides[2])
+                grad = <const term*>(grad_output__chw + lane * plan.pooled_strides[1] + oh * plan.pooled_strides[2])
             else:
                 width = ((oh_end - oh) * w.out if plan.pooled_strides[3] == 1 and plan.pooled_strides[2] == w.out
                          else w.out)
@@ -763,19 +804,24 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
                 scatter_places(plan, sums, sum_pitch, in_place, grad, grad_pitch, grad_step, mask, lane, swept, places,
                                ih, rows, oh, oh_end)
             elif plan.apart > 0:
-                if not scatter_apart(plan, sums, grad, grad_pitch, grad_step, mask + 4 * lane * h.out * w.out, swept,
-                                     <uint32_t*>places, columns, oh, oh_end):
-                    return False
+                if term is not uint16_t:
+                    if not scatter_apart(plan, sums, grad, grad_pitch, grad_step, mask + 4 * lane * h.out * w.out,
+                                         swept, <uint32_t*>places, columns, oh, oh_end):
+                        return False
             elif plan.argmax:
                 width = (oh_end - oh) * w.out if grad_step == w.out else w.out
                 for row in range(quotient((oh_end - oh) * w.out, width)):
                     indices = mask + 4 * ((lane * h.out + oh) * w.out + row * width)
-                    if real is float:
+                    if term is float:
                         scatter_at_f32(sums, sum_pitch, <uint32_t>(ih * w.size), <uint32_t>(rows * w.size),
                                        grad + row * grad_step, grad_pitch, indices, h.out * w.out, swept, width,
                                        plan.bands == 1)
-                    else:
+                    elif term is double:
                         scatter_at_f64(sums, sum_pitch, <uint32_t>(ih * w.size), <uint32_t>(rows * w.size),
+                                       grad + row * grad_step, grad_pitch, indices, h.out * w.out, swept, width,
+                                       plan.bands == 1)
+                    else:
+                        scatter_at_u16(sums, sum_pitch, <uint32_t>(ih * w.size), <uint32_t>(rows * w.size),
                                        grad + row * grad_step, grad_pitch, indices, h.out * w.out, swept, width,
                                        plan.bands == 1)
             else:
@@ -783,7 +829,8 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
                               rows, oh, 0, w.out)
             oh = oh_end
         if plan.apart > 0:
-            join_planes(plan, grad_input__chw + lane * plan.image_strides[1], sums, swept, cells)
+            if term is not uint16_t:
+                join_planes(plan, grad_input__chw + lane * plan.image_strides[1], sums, swept, cells)
         elif not in_place:
             store_planes(plan, grad_input__chw + lane * plan.image_strides[1] + ih * plan.image_strides[2], sums,
                          swept, rows, cells)
@@ -792,7 +839,7 @@ cdef bint scatter_band(const MaxPool2dPlan* plan, const element* grad_output__ch
 
 
 cdef void scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask, int64_t lanes,
-                         element* grad_input__chw, char* scratch, const real* kind) noexcept nogil:
+                         element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
     """The small planes of a group, each in one go."""
     cdef int64_t windows = plan.row_pitch
     cdef int64_t plane = plan.sum_pitch
@@ -801,10 +848,11 @@ cdef void scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__
     cdef bint grad_dense = plan.pooled_strides[3] == 1 and plan.pooled_strides[2] == plan.w.out
     cdef bint sums_dense = plan.image_strides[3] == 1 and plan.image_strides[2] == plan.w.size
     cdef bint native = (not plan.reduced
-                        and ((real is float and element is float) or (real is double and element is double)))
-    cdef const real* grad = <const real*>grad_output__chw
-    cdef real* sums = <real*>grad_input__chw
-    cdef real* packed
+                        and ((term is float and element is float) or (term is double and element is double)))
+    cdef bint sums_direct = sums_dense and (native or term is uint16_t)
+    cdef const term* grad = <const term*>grad_output__chw
+    cdef term* sums = <term*>grad_input__chw
+    cdef term* packed
     cdef element* cells = <element*>(scratch + plan.at_cells)
     cdef int64_t j, row
     cdef Grid grid
@@ -819,7 +867,7 @@ cdef void scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__
     grid.pad[0] = plan.h.pad
     grid.pad[1] = plan.w.pad
     if not (native and grad_dense):
-        packed = <real*>(scratch + plan.at_rows)
+        packed = <term*>(scratch + plan.at_rows)
         grad = packed
         if grad_dense:
             load_channels(plan, packed, windows, grad_output__chw, windows, lanes, cells)
@@ -828,20 +876,31 @@ cdef void scatter_planes(const MaxPool2dPlan* plan, const element* grad_output__
                 load_channels(plan, packed + row * plan.w.out, windows,
                               grad_output__chw + row * plan.pooled_strides[2], plan.w.out, lanes, cells)
         grad_pitch = windows
-    if not (native and sums_dense):
-        sums = <real*>(scratch + plan.at_sums)
+    if not sums_direct:
+        sums = <term*>(scratch + plan.at_sums)
         sum_pitch = plane
     if sum_pitch == plane:
-        memset(sums, 0, <size_t>(lanes * plane) * sizeof(real))
+        memset(sums, 0, <size_t>(lanes * plane) * sizeof(term))
     else:
         for j in range(lanes):
-            memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(real))
-    if real is float:
+            memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(term))
+    if term is float:
         scatter_planes_f32(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid)
-    else:
+    elif term is double:
         scatter_planes_f64(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid)
-    if not (native and sums_dense):
+    else:
+        scatter_planes_u16(sums, sum_pitch, grad, grad_pitch, mask, plan.pitch, <int>lanes, &grid)
+    if not sums_direct:
         store_planes(plan, grad_input__chw, sums, lanes, plan.h.size, cells)
+
+
+cdef inline bint scatter_unit(const MaxPool2dPlan* plan, const element* grad_output__chw, const char* mask,
+                              int64_t lanes, element* grad_input__chw, char* scratch, int64_t ih, int64_t rows,
+                              const term* kind) noexcept nogil:
+    if plan.algorithm == PLANES:
+        scatter_planes(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, kind)
+        return True
+    return scatter_band(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, ih, rows, kind)
 
 
 cdef int64_t first_bad_place(const MaxPool2dPlan* plan, const char* mask, const int32_t* columns, int64_t c,
@@ -918,10 +977,11 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
                                 least(sweep, lanes - lane), grad_input__chw + lane * plan.image_strides[1], scratch,
                                 ih, ih + rows, one_team, summed)
             lane += sweep
-        if plan.algorithm == PLANES:
-            scatter_planes(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, summed)
-        elif plan.algorithm == SCATTER:
-            whole = scatter_band(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, ih, rows, summed)
+        if plan.algorithm != GATHER and plan.disjoint and (element is half or element is bfloat):
+            whole = scatter_unit(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, ih, rows,
+                                 <const uint16_t*>NULL)
+        elif plan.algorithm != GATHER:
+            whole = scatter_unit(plan, grad_output__chw, mask, lanes, grad_input__chw, scratch, ih, rows, summed)
         if plan.argmax and not whole:
             for lane in range(lanes):
                 bad = check_indices(plan, mask + 4 * lane * plan.h.out * plan.w.out, <const int32_t*>columns,
