@@ -378,8 +378,10 @@ ACLNN_BW_INLINE int aclnn_bw_any_missed(uint32_t *at, int64_t at_pitch, const ch
             }
         }
     }
-    for (int64_t i = 0; i < lanes; i++)
-        any |= missed[i];
+    uint64_t parts[ACLNN_BW_LIST_BYTES / 8];
+    memcpy(parts, &missed, sizeof parts);
+    for (int i = 0; i < ACLNN_BW_LIST_BYTES / 8; i++)
+        any |= parts[i] != 0;
     return any != 0;
 }
 
@@ -679,6 +681,30 @@ enum { ACLNN_BW_BLOCK = 256 };
 typedef uint16_t aclnn_bw_code __attribute__((vector_size(ACLNN_BW_CODE_BYTES)));
 enum { ACLNN_BW_CODE_LANES = ACLNN_BW_CODE_BYTES / 2 };
 
+/* All ones in the first n lanes, n <= ACLNN_BW_CODE_LANES. */
+ACLNN_BW_INLINE aclnn_bw_code aclnn_bw_first_lanes(int64_t n)
+{
+    static const uint16_t lanes[2 * ACLNN_BW_CODE_LANES] = {
+#if defined(__AVX2__)
+        0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff,
+#endif
+        0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff};
+    aclnn_bw_code first;
+    memcpy(&first, lanes + ACLNN_BW_CODE_LANES - n, sizeof first);
+    return first;
+}
+
+/* The bits that are set in any lane, repeated. */
+ACLNN_BW_INLINE uint64_t aclnn_bw_any_lane(const aclnn_bw_code *code)
+{
+    uint64_t parts[ACLNN_BW_CODE_BYTES / 8], any = 0;
+    memcpy(parts, code, sizeof parts);
+    for (int i = 0; i < ACLNN_BW_CODE_BYTES / 8; i++)
+        any |= parts[i];
+    any |= any >> 32 | any << 32;
+    return any | any >> 16 | any << 48;
+}
+
 /* nibbles[r] gets in its nibble j the number whose bit b is bit 4*j + r of planes[b]. */
 ACLNN_BW_INLINE void aclnn_bw_nibbles(uint16_t *nibbles, const aclnn_bw_code *planes)
 {
@@ -713,8 +739,7 @@ ACLNN_BW_INLINE void aclnn_bw_load_code(aclnn_bw_code *code, const char *words)
 static inline unsigned aclnn_bw_window_codes(uint16_t *nibbles, const char *words, int64_t pitch, int64_t kernel_rows,
                                              int64_t kernel_columns, int64_t n)
 {
-    uint16_t faults[ACLNN_BW_CODE_LANES];
-    unsigned found = 0;
+    aclnn_bw_code faults = {0};
     for (int64_t i = 0; i < n; i += ACLNN_BW_CODE_LANES) {
         aclnn_bw_code rows[4] = {{0}}, columns[4] = {{0}}, once = {0}, twice = {0};
         const char *at = words + 2 * i;
@@ -753,11 +778,11 @@ static inline unsigned aclnn_bw_window_codes(uint16_t *nibbles, const char *word
         aclnn_bw_nibbles(nibbles + i, rows);
         aclnn_bw_nibbles(nibbles + 4 * ACLNN_BW_BLOCK + i, columns);
         twice |= ~once;
-        memcpy(faults, &twice, sizeof faults);
-        for (int64_t j = 0; j < ACLNN_BW_CODE_LANES && j < n - i; j++)
-            found |= faults[j];
+        if (n - i < ACLNN_BW_CODE_LANES)
+            twice &= aclnn_bw_first_lanes(n - i);
+        faults |= twice;
     }
-    return found;
+    return (uint16_t)aclnn_bw_any_lane(&faults);
 }
 
 /* tops[i], lefts[i]: where window i of a block begins, that has `rows` rows of `windows` windows, modulo 2**16; rows are
@@ -786,30 +811,25 @@ static inline int aclnn_bw_window_places(uint16_t *at, const uint16_t *nibbles, 
 {
     const int shift = c / 4 * 4;
     const uint16_t nowhere = (uint16_t)(height * width);
-    uint16_t outside[ACLNN_BW_CODE_LANES];
-    aclnn_bw_code missed = {0}, inside = {0};
-    uint64_t any = 0;
+    aclnn_bw_code missed = {0};
     nibbles += c % 4 * ACLNN_BW_BLOCK;
     for (int64_t i = 0; i < n; i += ACLNN_BW_CODE_LANES) {
-        aclnn_bw_code row, column, first, place;
+        aclnn_bw_code row, column, first, place, inside;
         memcpy(&row, nibbles + i, sizeof row);
         memcpy(&column, nibbles + 4 * ACLNN_BW_BLOCK + i, sizeof column);
         memcpy(&first, tops + i, sizeof first);
         row = (row >> shift & 15) + first + top;
         memcpy(&first, lefts + i, sizeof first);
         column = (column >> shift & 15) + first + left;
-        missed |= ~inside & (uint16_t)-(i > 0);     /* of the vector before: the last may reach beyond n */
         inside = (aclnn_bw_code)(row < height) & (aclnn_bw_code)(column < width);
         place = row * width + column;
         place = (place & inside) | (nowhere & ~inside);
         memcpy(at + i, &place, sizeof place);
+        if (n - i < ACLNN_BW_CODE_LANES)
+            inside |= ~aclnn_bw_first_lanes(n - i);
+        missed |= ~inside;
     }
-    memcpy(outside, &missed, sizeof outside);
-    for (int j = 0; j < ACLNN_BW_CODE_LANES; j++)
-        any |= outside[j];
-    for (int64_t j = (n - 1) / ACLNN_BW_CODE_LANES * ACLNN_BW_CODE_LANES; j < n; j++)
-        any |= at[j] == nowhere;
-    return any != 0;
+    return aclnn_bw_any_lane(&missed) != 0;
 }
 
 /* sums[c*sum_pitch + at[c*ACLNN_BW_BLOCK + i]] += grad[c*grad_pitch + i], c < channels, i < n. Four channels side by side
