@@ -22,7 +22,7 @@ at a time, for no order but the ascending one is allowed within each. Where few 
 unit is cleared and its sources are stored among the zeros: for 100 targets to a source that takes on AVX2 half the time
 of groups in float32 and float64, a third in 16 bits.
 
-Where channels lie side by side in gradOutput, a cache line of them or several are transposed to rows of the scratch, a
+Where channels lie side by side in gradOutput, up to eight cache lines of them are transposed to rows of the scratch, a
 block at a time, and these are worked off as any others; the scratch has SPAN elements behind each row, which groups may
 read and mask out. A block that does not fit, because of long stretches, is gathered element by element (8x256x256 to
 512 in float32: 3 times the time). Where those of out do so too, all channels of a source are added as vectors.
