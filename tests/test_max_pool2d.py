@@ -88,6 +88,8 @@ KINDS = [
     MaxPool((3, 21, 8, 7), 5, 1, 2),
     MaxPool((1, 5, 13, 12), (2, 3), (1, 1), (1, 1)),
     MaxPool((2, 18, 20, 6), (3, 3), (2, 1), (1, 1), True),
+    MaxPool((1, 3, 97, 40), 3),  # bands that end between windows
+    MaxPool((1, 18, 70, 33), (3, 4), (5, 4), 0, True),
     MaxPool((1, 5, 4, 16), 2),
     MaxPool((1, 3, 4, 18), 2),  # rows too long to be done with their plane
     MaxPool((1, 18, 5, 13), 3, 2, 1, True),

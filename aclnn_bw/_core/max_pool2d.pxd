@@ -58,6 +58,7 @@ cdef struct MaxPool2dPlan:
     int64_t apart           # SCATTER: elements between the sums of two kernel columns, or 0 where they are one
     uint32_t reciprocal     # 2**24 / w.size, rounded up
     bint disjoint           # no two windows have a position in common
+    bint aligned            # SCATTER: no window reaches from one band into the next
     int64_t team            # GATHER: channels that are summed at a time
     int32_t known           # GATHER: the number of a geometry of columns that has code of its own
     bint flat               # GATHER: rows are laid end to end for the kernel

@@ -353,6 +353,13 @@ cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, in
     else:
         band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
                           h.kernel - h.stride)
+        if plan.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
+            # Then bands can be made where they stay, too: 0.4 to 0.8 of the time.
+            plan.units = quotient(plan.units, plan.bands)
+            band = plan.band = round_up(band, h.stride)
+            plan.bands = ceil_div(h.size, band)
+            plan.units *= plan.bands
+            plan.aligned = True
     # Places are counted in 16 bits.
     plan.placed = (not plan.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
                    and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
