@@ -14,12 +14,12 @@ cdef enum:
     BLOCK = 256     # windows whose places SCATTER finds at a time
 
 cdef enum:
-    SMALL_PLANE = 64    # bits of an integer
+    SMALL_PLANE = 64    # positions
 
 cdef enum MaxPoolAlgorithm:
     GATHER      # each element of gradInput asks the windows that hold it
     SCATTER     # each window adds to its maximum: for kernels of many positions, and few windows to a row
-    PLANES      # SCATTER of whole planes of at most SMALL_PLANE positions
+    PLANES      # SCATTER of the bits of whole planes of at most SMALL_PLANE positions and few windows
     PHASES      # forward: a row of the image split by its columns' phases, windows side by side in a vector
     SCAN        # forward: one window after the other
 
@@ -51,7 +51,7 @@ cdef struct MaxPool2dPlan:
     int64_t mask_end        # bytes of the container that the layout uses
     int64_t mask_bytes      # bytes of the container
     bint argmax
-    bint far                # the tensors are larger than an L2 cache
+    bint far                # the tensors leave the caches
     bint reduced            # Ascend910, float32: values are rounded to float16, and so are sums
     int32_t algorithm
     int64_t listed          # planes whose windows are listed for the check of indices: 0, 1 or all of a unit

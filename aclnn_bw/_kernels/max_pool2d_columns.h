@@ -51,7 +51,7 @@ typedef struct {
     int64_t grad_ahead;     /* bytes: how far ahead gradients, indices and elements of gradInput are prefetched */
     int64_t mask_ahead;
     int64_t to_ahead;
-    int far;                /* whether the tensors are larger than an L2 cache */
+    int far;                /* whether the tensors leave the caches */
     uint16_t bit;           /* of the first channel */
     int64_t channels;       /* ACLNN_BW_ANY_TEAM, ACLNN_BW_SAME: so many are summed at a time */
     const aclnn_bw_thirds *thirds;  /* ACLNN_BW_SAME: NULL if windows are to be gathered */
