@@ -44,8 +44,8 @@ cdef enum:
     LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
     SCRATCH_BYTES = 1048576
     L2_BYTES = 1048576
-    # Of all arrays, half an L3 cache: from here on it pays to fetch ahead; in the cache 3x3 at stride 2 takes 0.8 of the
-    # time without.
+    # Of all arrays, half an L3 cache: from here on it pays to fetch ahead; in the cache 3x3 at stride 2 takes 0.8 of
+    # the time without.
     FAR_BYTES = 16777216
     SHORT_PLANE = 4096              # positions
     MIDDLE_PLANE = 16384

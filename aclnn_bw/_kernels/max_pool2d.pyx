@@ -53,7 +53,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport BLOCK, GATHER, LANES, PLANES, SCAN, SCATTER, MaxPool2dPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport BLOCK, GATHER, LANES, PLANES, SCAN, MaxPool2dPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
     bfloat, cell, copy, element, half, load_row, narrow_row, real, round_to_half_row, store_row, widen_row,
@@ -82,7 +82,8 @@ cdef extern from "max_pool2d.h" nogil:
         uint32_t* lists, int64_t size, int64_t at, const int32_t* first, const int32_t* length, int64_t n,
         int64_t lines, int64_t pad, int64_t step, int64_t kernel, int64_t height, int64_t width) noexcept
     bint check_listed "aclnn_bw_check_listed" (
-        const char* mask, const uint32_t* lists, int64_t size, int64_t n, uint32_t width, uint32_t reciprocal) noexcept
+        const char* mask, const uint32_t* lists, int64_t size, int64_t n, uint32_t width,
+        uint32_t reciprocal) noexcept
     bint index_places "aclnn_bw_index_places" (
         uint32_t* at, int64_t at_pitch, const char* mask, int64_t mask_pitch, int64_t count, const uint32_t* lists,
         int64_t size, int64_t n, uint32_t width, uint32_t reciprocal, uint32_t apart) noexcept
@@ -128,8 +129,8 @@ cdef extern from "max_pool2d.h" nogil:
         double* sums, int64_t sum_pitch, const uint16_t* at, const double* grad, int64_t grad_pitch, int64_t channels,
         int64_t n) noexcept
     void scatter_to_u16 "aclnn_bw_scatter_to_u16" (
-        uint16_t* sums, int64_t sum_pitch, const uint16_t* at, const uint16_t* grad, int64_t grad_pitch, int64_t channels,
-        int64_t n) noexcept
+        uint16_t* sums, int64_t sum_pitch, const uint16_t* at, const uint16_t* grad, int64_t grad_pitch,
+        int64_t channels, int64_t n) noexcept
     ctypedef struct Grid "aclnn_bw_grid":
         int64_t rows
         int64_t columns
