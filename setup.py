@@ -4,22 +4,32 @@ Each unit of aclnn_bw/_core becomes one object; each unit of aclnn_bw/_kernels b
 set that the compiler can make, from the same generated C. Flags are probed by compiling, never assumed: without OpenMP
 the build is serial, without x86-64-v2/v3/v4 it has the compiler's baseline alone.
 
+What a build has made stays in build/temp.*, and is made again only if the contents of the files that went into it, the
+flags, the compiler or Cython are others than then (setup_kept.py): after an edit of one file, what includes it.
+
 Environment: ACLNN_BW_OPENMP=0|1|require (default 1: if the compiler has it), ACLNN_BW_VARIANTS=0 (the baseline alone),
-ACLNN_BW_WERROR=1 (warnings of our own code are errors), ACLNN_BW_SANITIZE=address,undefined (flags for -fsanitize).
+ACLNN_BW_WERROR=1 (warnings of our own code are errors), ACLNN_BW_SANITIZE=address,undefined (flags for -fsanitize),
+ACLNN_BW_TIMES=1 (print how many seconds each file took; pip shows it with -v).
 """
+import multiprocessing
 import os
 import platform
 import re
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError, SetupError
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))    # which pip leaves out
+from setup_kept import kept, portable, prerequisites, translate  # noqa: E402
 
 PACKAGE = "aclnn_bw"
 VARIANTS = ("v2", "v3", "v4")
@@ -28,6 +38,9 @@ CANN_LIBRARIES = ("ascendcl", "nnopbase", "opapi", "opapi_nn", "opapi_cv", "opap
 SANITIZE = os.environ.get("ACLNN_BW_SANITIZE", "")
 # Its handles are numbers of 64 bits. Instrumented objects keep all of Cython's code, and that needs the interpreter.
 C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32 and not SANITIZE
+# With the 200 of -O3 gcc 12 takes twice as long for the average pool, which is no faster for it (python -m
+# benchmarks.against: 1.01 of the speed).
+UNIT_FLAGS = {"avg_pool2d": ["--param=max-inline-insns-single=110"]}
 DIRECTIVES = {
     "language_level": 3,
     "cdivision": True,
@@ -53,15 +66,19 @@ class BuildNative(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         self.temp = Path(self.build_temp)
+        if self.editable_mode:  # where setuptools builds in a folder that it removes
+            self.temp = Path("build", f"temp.{self.plat_name}-{sys.implementation.cache_tag}")
         self.temp.mkdir(parents=True, exist_ok=True)
+        self.times: list[tuple[float, str]] = []
         self.drop_run_paths()
         openmp = self.probe_openmp()
         variants = self.probe_variants()
-        for folder in self.temp.glob("_kernels_*"):
-            if folder.name.removeprefix("_kernels_") not in variants:
-                shutil.rmtree(folder)   # an earlier build's: the tests that link the objects would take them along
         # Cython makes every pair of two fused types, of which only some exist: the others are unused, and dropped.
         self.kernel_flags = self.supported(["-Wno-unused-function"])
+        self.unit_flags = {unit: self.supported(flags) for unit, flags in UNIT_FLAGS.items()}
+        self.floor_flags = self.supported(["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"])
+        # Dependencies for `kept`; a compiler that does not tell them compiles all again.
+        self.tells = bool(self.supported(["-MMD"]))
         common = self.supported(["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
                                  "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-Wall", "-Wextra"])
         if WERROR:
@@ -69,20 +86,113 @@ class BuildNative(build_ext):
         if SANITIZE:
             # Python's own flags have -fwrapv, under which no signed overflow is reported.
             common += [f"-fsanitize={SANITIZE}", "-fno-sanitize-recover=all", "-fno-wrapv", "-g", "-O1"]
-        jobs = self.plan_jobs(common, openmp, variants)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            made = list(pool.map(lambda job: self.compile_unit(*job), jobs))
-        objects = [path for job, paths in zip(jobs, made, strict=True) if job[1] != "_capi" for path in paths]
+        objects = self.compile_all(common, openmp, variants)
+        for path in self.temp.rglob(f"*{self.compiler.obj_extension}"):
+            if path not in {path for _, path in objects}:
+                path.unlink()   # an earlier build's: the tests that link the objects would take it along
         link = [*openmp, *self.supported(["-Wl,--gc-sections"], link=True)]
         if SANITIZE:
             link.append(f"-fsanitize={SANITIZE}")
-        self.compiler.link_shared_object(
-            objects, self.get_ext_fullpath(ext.name), extra_postargs=link, build_temp=str(self.temp),
-            libraries=self.get_libraries(ext) if sys.platform == "win32" else ["m"],
-            export_symbols=self.get_export_symbols(ext))
+        module = Path(self.get_ext_fullpath(ext.name))
+        self.link_kept([path for folder, path in objects if folder != "_capi"], module, link,
+                       self.get_libraries(ext) if sys.platform == "win32" else ["m"], self.get_export_symbols(ext))
         if C_LIBRARY:
-            objects = [path for job, paths in zip(jobs, made, strict=True) if job[1] != "face" for path in paths]
-            self.link_c_library(Path(self.get_ext_fullpath(ext.name)).parent, objects, link)
+            self.link_c_library(module.parent, [path for folder, path in objects if folder != "face"], link)
+        if os.environ.get("ACLNN_BW_TIMES") == "1":
+            for seconds, name in sorted(self.times, reverse=True):
+                print(f"{seconds:7.2f} s  {name}")
+            print(f"{sum(seconds for seconds, _ in self.times):7.2f} s  for {len(self.times)} files that were made")
+
+    def compile_all(self, common: list[str], openmp: list[str], variants: list[str]) -> list[tuple[str, Path]]:
+        """Every (folder, object). Files are compiled as soon as they are translated, the largest first."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        identity = self.compiler_identity()
+        folders = ["_core", "_kernels", *(["_capi"] if C_LIBRARY else [])]
+        names = [f"{folder}.{stem}" for folder in folders for stem in units(folder)] + ["_native"]
+        sources = {name: Path(PACKAGE, *name.split(".")).with_suffix(".pyx") for name in names}
+        names.sort(key=lambda name: sources[name].stat().st_size, reverse=True)
+        objects: list[tuple[str, Path]] = []
+        made: list[Future[None]] = []
+
+        def compile_unit(source: Path, folder: str, flags: list[str], macros: list[tuple]) -> None:
+            self.compile_kept(source, folder, flags, macros, identity)
+
+        def compile_each(name: str, source: Path) -> None:
+            for job in self.plan_jobs(name, source, common, openmp, variants):
+                objects.append((job[1], self.object_of(*job[:2])))
+                made.append(compilers.submit(compile_unit, *job))
+
+        with ExitStack() as stack:
+            # Threads come after the processes, which inherit none of them so. Cython is not made for threads.
+            fork = cores > 1 and "fork" in multiprocessing.get_all_start_methods()
+            translators = ProcessPoolExecutor(cores, multiprocessing.get_context("fork")) if fork else None
+            translators = stack.enter_context(translators or ThreadPoolExecutor(1))
+            waiting = {}
+            for name in names:
+                to = (self.temp / "cython" / PACKAGE / Path(*name.split("."))).with_suffix(".c")
+                to.parent.mkdir(parents=True, exist_ok=True)
+                job = translators.submit(translate, sources[name], f"{PACKAGE}.{name}", to, DIRECTIVES, WERROR)
+                waiting[job] = name, to
+            compilers = ThreadPoolExecutor(cores)
+            stack.callback(compilers.shutdown, cancel_futures=True)     # after the first error
+            for path in sorted(Path(PACKAGE, "_capi").glob("*.c")) if C_LIBRARY else []:
+                compile_each(f"_capi.{path.stem}", path)
+            for future in as_completed(waiting):
+                name, to = waiting[future]
+                self.note(future.result(), f"{sources[name]} to C")
+                compile_each(name, to)
+            for compilation in as_completed(made):
+                compilation.result()
+        return sorted(objects)
+
+    def note(self, seconds: float | None, name: str) -> None:
+        if seconds is not None:
+            self.times.append((seconds, name))
+
+    def compiler_identity(self) -> list[str]:
+        """What the compiler tells of itself, and the interpreter's headers."""
+        command = self.compiler.compiler_so
+        program = [word for word in command if not word.startswith("-")]
+        told = subprocess.run([*program, "-v"], capture_output=True, text=True, check=False)
+        return [*command, told.stdout, told.stderr, sysconfig.get_path("include"), sys.version]
+
+    def object_of(self, source: Path, folder: str) -> Path:
+        return Path(self.compiler.object_filenames([str(source)], output_dir=str(self.temp / folder))[0])
+
+    def compile_kept(self, source: Path, folder: str, flags: list[str], macros: list[tuple],
+                     identity: list[str]) -> None:
+        """Compile one file, unless it has been."""
+        import numpy
+
+        path = self.object_of(source, folder)
+        rule = path.with_suffix(".d")
+        include = [str(Path(PACKAGE, name)) for name in ("", "_core", "_kernels", "_capi", "include")]
+        if not self.tells:
+            path.unlink(missing_ok=True)
+
+        def make() -> list[str]:
+            tell = ["-MMD", "-MF", str(rule)] if self.tells else []
+            self.compiler.compile([str(source)], output_dir=str(self.temp / folder), macros=macros,
+                                  include_dirs=[numpy.get_include(), *include], extra_postargs=[*flags, *tell])
+            return prerequisites(rule) if tell else []
+
+        self.note(kept(path, [identity, flags, macros], make), f"{folder}/{source.name}")
+
+    def link_kept(self, objects: list[Path], to: Path, arguments: list[str], libraries: list[str],
+                  exports: list[str] | None = None) -> None:
+        """Link a library, unless it has been, and copy it to where it is wanted."""
+        path = self.temp / "linked" / to.name
+
+        def make() -> list[str]:
+            path.unlink(missing_ok=True)    # setuptools compares dates
+            self.compiler.link_shared_object(list(map(str, objects)), str(path), extra_postargs=arguments,
+                                             build_temp=str(self.temp), libraries=libraries, export_symbols=exports)
+            return list(map(str, objects))
+
+        settings = [self.compiler.linker_so, arguments, libraries, [portable(str(name)) for name in objects]]
+        self.note(kept(path, settings, make), path.name)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, to)
 
     def drop_run_paths(self) -> None:
         """Leave out the run paths that the interpreter was linked with; those in $LDFLAGS are wanted, and stay."""
@@ -98,18 +208,17 @@ class BuildNative(build_ext):
         for folder in ("lib", "lib64") if C_LIBRARY else ():
             shutil.copytree(Path(self.build_lib, PACKAGE, folder), Path(PACKAGE, folder), dirs_exist_ok=True)
 
-    def link_c_library(self, package: Path, objects: list[str], link: list[str]) -> None:
+    def link_c_library(self, package: Path, objects: list[Path], link: list[str]) -> None:
         """Make lib/libaclnn_bw.so, what CMake and pkg-config want to know of it, and lib64/ with CANN's library names.
 
         Those have the same symbols, in whose stead the loader takes the ones of libaclnn_bw.so (DT_FILTER).
         """
         lib, lib64 = package / "lib", package / "lib64"
-        lib64.mkdir(parents=True, exist_ok=True)
         self.link_shared(objects, lib / "libaclnn_bw.so", [*link, "-Wl,-z,defs", "-s"], ["m", "pthread"])
         stub = self.temp / "cann.c"
         stub.write_text("#include <stdlib.h>\n" + "".join(
             f'__attribute__((visibility("default"))) void {name}(void) {{ abort(); }}\n' for name in api_names()))
-        compiled = self.compiler.compile([str(stub)], output_dir=str(self.temp), extra_postargs=["-O1", "-g0"])
+        compiled = [Path(path) for path in self.compiler.compile([str(stub)], extra_postargs=["-O1", "-g0"])]
         for name in CANN_LIBRARIES:
             self.link_shared(compiled, lib64 / f"lib{name}.so", [
                 "-Wl,--filter=libaclnn_bw.so", "-Wl,-rpath,$ORIGIN/../lib", "-Wl,--enable-new-dtags", "-s"], [])
@@ -119,75 +228,49 @@ class BuildNative(build_ext):
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_text(template.read_text().replace("@VERSION@", version))
 
-    def link_shared(self, objects: list[str], path: Path, arguments: list[str], libraries: list[str]) -> None:
-        self.compiler.link_shared_object(objects, str(path), libraries=libraries, build_temp=str(self.temp),
-                                         extra_postargs=[*arguments, f"-Wl,-soname,{path.name}"])
+    def link_shared(self, objects: list[Path], to: Path, arguments: list[str], libraries: list[str]) -> None:
+        self.link_kept(objects, to, [*arguments, f"-Wl,-soname,{to.name}"], libraries)
 
-    def plan_jobs(self, common: list[str], openmp: list[str], variants: list[str]) -> list[tuple]:
-        """(C file, folder of the object, flags, macros, include folders) of every compilation."""
-        import numpy
-
-        sources = self.translate()
-        include = [numpy.get_include()]
-        include += [str(Path(PACKAGE, name)) for name in ("_core", "_kernels", "_capi", "include")]
-        jobs = []
-        for name, source in sources.items():
-            folder, _, stem = name.rpartition(".")
-            macros = []
-            if folder:
-                macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, folder)]
-            if folder == "_kernels":
-                for variant in variants:
-                    flags = [*common, *self.kernel_flags]
-                    if variant != "baseline":
-                        flags.append(f"-march=x86-64-{variant}")
-                    macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, variant)]
-                    macros += [(f"aclnn_bw_{unit}_kernels", f"aclnn_bw_{unit}_kernels_{variant}")
-                               for unit in units("_kernels")]
-                    macros.append(("aclnn_bw_fill_table", f"aclnn_bw_fill_table_{variant}"))
-                    jobs.append((source, f"{folder}_{variant}", flags, macros, include))
-                continue
-            if variants != ["baseline"]:
-                macros.append(("ACLNN_BW_VARIANTS", None))
-            flags = common
-            if not folder:
-                macros += [(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")]
-                flags = [*common, "-O2", *openmp]
-                if not openmp:
-                    # What Cython makes of prange when the pragmas mean nothing.
-                    flags += self.supported(["-Wno-unused-but-set-variable", "-Wno-unknown-pragmas"])
-            jobs.append((source, folder or "face", flags, macros, include))
-        if C_LIBRARY:
-            for path in sorted(Path(PACKAGE, "_capi").glob("*.c")):
-                flags = [*common, *(openmp if path.stem == "parallel" else [])]
-                jobs.append((str(path), "_capi", flags, [], include))
-        return jobs
+    def plan_jobs(self, name: str, source: Path, common: list[str], openmp: list[str],
+                  variants: list[str]) -> list[tuple]:
+        """(C file, folder of the object, flags, macros) of every compilation of one unit."""
+        folder, _, stem = name.rpartition(".")
+        if source.parent == Path(PACKAGE, folder):  # written in C
+            return [(source, folder, [*common, *(openmp if stem == "parallel" else [])], [])]
+        macros = []
+        if folder:
+            macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, folder)]
+        if folder == "_kernels":
+            jobs = []
+            for variant in variants:
+                flags = [*common, *self.kernel_flags, *self.unit_flags.get(stem, [])]
+                if variant != "baseline":
+                    flags.append(f"-march=x86-64-{variant}")
+                if variant == "v2":
+                    # For processors older than AVX2: right, but not worth a third of the time of the build.
+                    flags += self.floor_flags
+                macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, variant)]
+                macros += [(f"aclnn_bw_{unit}_kernels", f"aclnn_bw_{unit}_kernels_{variant}")
+                           for unit in units("_kernels")]
+                macros.append(("aclnn_bw_fill_table", f"aclnn_bw_fill_table_{variant}"))
+                jobs.append((source, f"{folder}_{variant}", flags, macros))
+            return jobs
+        if variants != ["baseline"]:
+            macros.append(("ACLNN_BW_VARIANTS", None))
+        flags = common
+        if not folder:
+            macros += [(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")]
+            flags = [*common, "-O2", *openmp]
+            if not openmp:
+                # What Cython makes of prange when the pragmas mean nothing.
+                flags += self.supported(["-Wno-unused-but-set-variable", "-Wno-unknown-pragmas"])
+        return [(source, folder or "face", flags, macros)]
 
     @staticmethod
     def renamed(folder: str, stem: str, variant: str) -> list[tuple[str, str]]:
         """Cython's two external names of a module, made distinct where one stem is linked more than once."""
         main = f"__pyx_module_is_main_{PACKAGE}__{folder}__{stem}"
         return [(f"PyInit_{stem}", f"PyInit_{stem}_{variant}"), (main, f"{main}_{variant}")]
-
-    def translate(self) -> dict[str, str]:
-        """Every .pyx to C, below build_temp; {'_core.tensor': path, ..., '_native': path}."""
-        from Cython.Build import cythonize
-        from Cython.Compiler import Options
-
-        Options.warning_errors = WERROR
-        sources = {}
-        folders = ["_core", "_kernels", *(["_capi"] if C_LIBRARY else [])]
-        names = [f"{folder}.{stem}" for folder in folders for stem in units(folder)] + ["_native"]
-        for name in names:
-            path = str(Path(PACKAGE, *name.split("."))) + ".pyx"
-            [module] = cythonize([Extension(f"{PACKAGE}.{name}", [path])], compiler_directives=DIRECTIVES,
-                                 build_dir=str(self.temp / "cython"), force=True, quiet=True)
-            sources[name] = module.sources[0]
-        return sources
-
-    def compile_unit(self, source: str, folder: str, flags: list[str], macros: list, include: list[str]) -> list[str]:
-        return self.compiler.compile([source], output_dir=str(self.temp / folder), macros=macros, include_dirs=include,
-                                     extra_postargs=flags)
 
     def compiles(self, flags: list[str], code: str = "int main(void) { return 0; }\n", link: bool = False) -> bool:
         """Whether a small program compiles (and links) with these flags and without a warning."""
@@ -237,7 +320,8 @@ class BuildNative(build_ext):
         return ["baseline"]
 
 
-setup(
-    ext_modules=[Extension(f"{PACKAGE}._native", [f"{PACKAGE}/_native.pyx"])],
-    cmdclass={"build_ext": BuildNative},
-)
+if __name__ == "__main__":
+    setup(
+        ext_modules=[Extension(f"{PACKAGE}._native", [f"{PACKAGE}/_native.pyx"])],
+        cmdclass={"build_ext": BuildNative},
+    )

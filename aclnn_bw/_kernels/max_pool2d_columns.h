@@ -177,11 +177,11 @@ ACLNN_BW_INLINE void aclnn_bw_prefetch(const char *at, int bytes)
 #if ACLNN_BW_LANE_MASKS
 #define ACLNN_BW_ANY_TEAM 0
 #define ACLNN_BW_HALVES 1       /* whether rows of 16-bit elements are read as they are */
-#define ACLNN_BW_LINE_CASES(suffix)                                                                                     \
-    case 24: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 0, 1); break;                                         \
-    case 25: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 0, ACLNN_BW_TEAM); break;                             \
-    case 26: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 1, 1); break;                                         \
-    case 27: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 1, ACLNN_BW_TEAM); break;
+#define ACLNN_BW_LINE_CASES(CASE, suffix, element)                                                                      \
+    CASE(suffix, element, 6, 0, aclnn_bw_lines_##suffix, 0, 1)                                                          \
+    CASE(suffix, element, 6, 1, aclnn_bw_lines_##suffix, 0, ACLNN_BW_TEAM)                                              \
+    CASE(suffix, element, 6, 2, aclnn_bw_lines_##suffix, 1, 1)                                                          \
+    CASE(suffix, element, 6, 3, aclnn_bw_lines_##suffix, 1, ACLNN_BW_TEAM)
 #define ACLNN_BW_PAIRED(suffix) aclnn_bw_rows_##suffix
 
 /* A test and the addition under its mask are one statement: gcc 12 would make all tests of a block before the first
@@ -557,11 +557,9 @@ ACLNN_BW_INLINE void aclnn_bw_part_lanes(uint32_t *lanes, int64_t j, int64_t win
 #else
 #define ACLNN_BW_HALVES 0
 #define ACLNN_BW_ANY_TEAM 1     /* whether rows laid end to end take any number of channels at a time */
-#define ACLNN_BW_LINE_CASES(suffix)                                                                                     \
-    case 24:                                                                                                            \
-    case 25: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 0, (int)w.channels); break;                           \
-    case 26:                                                                                                            \
-    case 27: aclnn_bw_lines_##suffix(to, to_step, w, ih, end, oh, 1, (int)w.channels); break;
+#define ACLNN_BW_LINE_CASES(CASE, suffix, element)                                                                      \
+    CASE(suffix, element, 6, 0, aclnn_bw_lines_##suffix, 0, (int)plane->channels)                                       \
+    CASE(suffix, element, 6, 2, aclnn_bw_lines_##suffix, 1, (int)plane->channels)
 #define ACLNN_BW_PAIRED(suffix) aclnn_bw_pairs_##suffix
 
 /* The sum of one column, one window after the other. */
@@ -688,41 +686,48 @@ typedef aclnn_bw_float_bits aclnn_bw_float_indices;
     ACLNN_BW_LINES(suffix, element, element)
 #endif
 
-#define ACLNN_BW_PAIR_CASES(suffix)                                                                                     \
-    case 4: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 0, 0, 1); break;                                 \
-    case 5: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 0, 0, ACLNN_BW_TEAM); break;                     \
-    case 6: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 0, 1, 1); break;                                 \
-    case 7: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 0, 1, ACLNN_BW_TEAM); break;                     \
-    case 8: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 1, 0, 1); break;                                 \
-    case 9: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 1, 0, ACLNN_BW_TEAM); break;                     \
-    case 10: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 1, 1, 1); break;                                \
-    case 11: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 3, 2, 1, 1, ACLNN_BW_TEAM); break;                    \
-    case 12: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 0, 0, 1); break;                                \
-    case 13: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 0, 0, ACLNN_BW_TEAM); break;                    \
-    case 14: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 0, 1, 1); break;                                \
-    case 15: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 0, 1, ACLNN_BW_TEAM); break;                    \
-    case 16: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 1, 0, 1); break;                                \
-    case 17: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 1, 0, ACLNN_BW_TEAM); break;                    \
-    case 18: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 1, 1, 1); break;                                \
-    case 19: ACLNN_BW_PAIRED(suffix)(to, to_step, w, ih, end, oh, 2, 2, 1, 1, ACLNN_BW_TEAM); break;
+/* The forms of the known columns, by their number and 2 * indexed + team: a function each, for gcc 12 takes 1.4 times as
+ * long to compile them as one. CASE is what is made of a form: its function, or the case of the switch that calls it. */
+#define ACLNN_BW_FORMS(CASE, suffix, element, known, form, ...)                                                         \
+    CASE(suffix, element, known, 0, form, __VA_ARGS__, 0, 1)                                                            \
+    CASE(suffix, element, known, 1, form, __VA_ARGS__, 0, ACLNN_BW_TEAM)                                                \
+    CASE(suffix, element, known, 2, form, __VA_ARGS__, 1, 1)                                                            \
+    CASE(suffix, element, known, 3, form, __VA_ARGS__, 1, ACLNN_BW_TEAM)
+#define ACLNN_BW_PAIR_CASES(CASE, suffix, element)                                                                      \
+    ACLNN_BW_FORMS(CASE, suffix, element, 1, ACLNN_BW_PAIRED(suffix), 3, 2, 0)                                          \
+    ACLNN_BW_FORMS(CASE, suffix, element, 2, ACLNN_BW_PAIRED(suffix), 3, 2, 1)                                          \
+    ACLNN_BW_FORMS(CASE, suffix, element, 3, ACLNN_BW_PAIRED(suffix), 2, 2, 0)                                          \
+    ACLNN_BW_FORMS(CASE, suffix, element, 4, ACLNN_BW_PAIRED(suffix), 2, 2, 1)
+#define ACLNN_BW_ROW_CASES(CASE, suffix, element)                                                                       \
+    ACLNN_BW_FORMS(CASE, suffix, element, 5, aclnn_bw_rows_##suffix, 3, 1, 0)
+#define ACLNN_BW_FORM(suffix, element, known, kind, form, ...)                                                          \
+    static __attribute__((noinline)) void aclnn_bw_form_##known##_##kind##_##suffix(                                    \
+        element *to, int64_t to_step, const aclnn_bw_plane *plane, int64_t ih, int64_t end, int64_t oh)                 \
+    {                                                                                                                   \
+        form(to, to_step, *plane, ih, end, oh, __VA_ARGS__);                                                            \
+    }
+#define ACLNN_BW_CALL_FORM(suffix, element, known, kind, form, ...)                                                     \
+    case 4 * known + kind: aclnn_bw_form_##known##_##kind##_##suffix(to, to_step, plane, ih, end, oh); break;
+/* Rows laid end to end take any number of channels in one form where ACLNN_BW_ANY_TEAM. */
+#define ACLNN_BW_KIND(known, indexed, team) \
+    (4 * (known) + 2 * (indexed) + (ACLNN_BW_ANY_TEAM && (known) == ACLNN_BW_SAME ? 0 : (team)))
 
 /* Rows [ih, end) of gradInput; oh is at most the first row of windows that holds row ih. `team`: ACLNN_BW_TEAM channels
  * at a time, else one. */
 #define ACLNN_BW_KNOWN(suffix, element, real)                                                                           \
     ACLNN_BW_KNOWN_ROWS(suffix, element, real)                                                                          \
+    ACLNN_BW_PAIR_CASES(ACLNN_BW_FORM, suffix, element)                                                                 \
+    ACLNN_BW_ROW_CASES(ACLNN_BW_FORM, suffix, element)                                                                  \
+    ACLNN_BW_LINE_CASES(ACLNN_BW_FORM, suffix, element)                                                                 \
     ACLNN_BW_THIRDS_##suffix                                                                                            \
     static inline void aclnn_bw_known_##suffix(element *to, int64_t to_step, const aclnn_bw_plane *plane, int64_t ih,   \
                                                int64_t end, int64_t oh, int known, int indexed, int team)               \
     {                                                                                                                   \
-        const aclnn_bw_plane w = *plane;                                                                                \
         ACLNN_BW_IF_THIRDS_##suffix                                                                                     \
-        switch (4 * known + 2 * indexed + team) {                                                                       \
-        ACLNN_BW_PAIR_CASES(suffix)                                                                                     \
-        case 20: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 0, 1); break;                             \
-        case 21: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 0, ACLNN_BW_TEAM); break;                 \
-        case 22: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 1, 1); break;                             \
-        case 23: aclnn_bw_rows_##suffix(to, to_step, w, ih, end, oh, 3, 1, 0, 1, ACLNN_BW_TEAM); break;                 \
-        ACLNN_BW_LINE_CASES(suffix)                                                                                     \
+        switch (ACLNN_BW_KIND(known, indexed, team)) {                                                                  \
+        ACLNN_BW_PAIR_CASES(ACLNN_BW_CALL_FORM, suffix, element)                                                        \
+        ACLNN_BW_ROW_CASES(ACLNN_BW_CALL_FORM, suffix, element)                                                         \
+        ACLNN_BW_LINE_CASES(ACLNN_BW_CALL_FORM, suffix, element)                                                        \
         }                                                                                                               \
     }
 ACLNN_BW_KNOWN(f32, float, f32)
@@ -736,14 +741,15 @@ ACLNN_BW_KNOWN(bf16, uint16_t, f32)
     ACLNN_BW_PAIRS(suffix, uint16_t, float)                                                                             \
     ACLNN_BW_LINE(suffix, uint16_t, float)                                                                              \
     ACLNN_BW_LINES(suffix, uint16_t, float)                                                                             \
+    ACLNN_BW_PAIR_CASES(ACLNN_BW_FORM, suffix, uint16_t)                                                                \
+    ACLNN_BW_LINE_CASES(ACLNN_BW_FORM, suffix, uint16_t)                                                                \
     static inline void aclnn_bw_known_##suffix(void *out, int64_t to_step, const aclnn_bw_plane *plane, int64_t ih,     \
                                                int64_t end, int64_t oh, int known, int indexed, int team)               \
     {                                                                                                                   \
-        const aclnn_bw_plane w = *plane;                                                                                \
         uint16_t *to = (uint16_t *)out;                                                                                 \
-        switch (4 * known + 2 * indexed + team) {                                                                       \
-        ACLNN_BW_PAIR_CASES(suffix)                                                                                     \
-        ACLNN_BW_LINE_CASES(suffix)                                                                                     \
+        switch (ACLNN_BW_KIND(known, indexed, team)) {                                                                  \
+        ACLNN_BW_PAIR_CASES(ACLNN_BW_CALL_FORM, suffix, uint16_t)                                                       \
+        ACLNN_BW_LINE_CASES(ACLNN_BW_CALL_FORM, suffix, uint16_t)                                                       \
         default: aclnn_bw_known_f32((float *)out, to_step, plane, ih, end, oh, known, indexed, team);                   \
         }                                                                                                               \
     }

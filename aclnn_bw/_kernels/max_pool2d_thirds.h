@@ -249,7 +249,7 @@ static inline void aclnn_bw_third_places(const aclnn_bw_thirds *area, int c, int
     }
 
 #define ACLNN_BW_IF_THIRDS(suffix)                                                                                      \
-    if (w.thirds) {                                                                                                     \
+    if (plane->thirds) {                                                                                                \
         aclnn_bw_thirds_##suffix(to, to_step, plane, ih, end, oh, indexed);                                             \
         return;                                                                                                         \
     }

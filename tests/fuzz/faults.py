@@ -1,0 +1,944 @@
+"""``python tests/fuzz/faults.py``: does the test suite notice when a kernel is wrong?
+
+A copy of the sources is built once, in which each fault of the list below can be switched on by the environment
+variable ACLNN_BW_FAULT. Then the tests of the fault's operator run with each, and if none of them fails, the whole
+default suite. Each fault is a single wrong condition or offset in one path of one kernel, or of the plan that chooses
+the path, and changes a result of some legal call, or accepts an index that is none, or leaves a byte unwritten. A fault
+that is missed is printed with its line: it is a hole in the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+OPERATORS = ("avg_pool2d", "im2col", "max_pool2d", "replication_pad2d", "upsample_nearest_exact1d")
+SHARED = "shared by all"
+
+# Of a tree that is no checkout.
+_TREE = (
+    "aclnn_bw", "tests", "benchmarks", "docs", "examples", "README*", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
+    "MANIFEST.in", "mkdocs.yml", "pyproject.toml", "setup.py", "setup_kept.py",
+)  # fmt: skip
+
+_HEADER = """\
+#ifndef ACLNN_BW_FAULT_H
+#define ACLNN_BW_FAULT_H
+#include <stdlib.h>
+/* Whether this fault is the one that is switched on: 1 or 0. */
+static inline int aclnn_bw_fault(int fault)
+{
+    static int number = -2;
+    if (number == -2)
+        number = getenv("ACLNN_BW_FAULT") ? atoi(getenv("ACLNN_BW_FAULT")) : -1;
+    return number == fault;
+}
+#endif
+"""
+_SWITCH = """cdef extern from "fault.h" nogil:
+    int fault "aclnn_bw_fault" (int number) noexcept
+
+"""
+
+
+class Fault(NamedTuple):
+    """One wrong place: a text that stands once in a file, and what stands there instead, in which FAULT is 1 or 0."""
+
+    file: str  # within the package
+    old: str
+    new: str
+    what: str
+    isa: str = ""  # the instruction sets whose code has it, if not all do
+
+    @property
+    def operator(self) -> str:
+        name = self.file.rpartition("/")[2]
+        return next((operator for operator in OPERATORS if name.startswith(operator)), SHARED)
+
+
+_AVG, _AVG_H, _WALK_H = "_kernels/avg_pool2d.pyx", "_kernels/avg_pool2d.h", "_kernels/avg_pool2d_walk.h"
+_IM2COL, _IM2COL_H = "_kernels/im2col.pyx", "_kernels/im2col.h"
+_MAX, _MAX_H = "_kernels/max_pool2d.pyx", "_kernels/max_pool2d.h"
+_COLUMNS_H, _LINES_H = "_kernels/max_pool2d_columns.h", "_kernels/max_pool2d_lines.h"
+_PAIRS_H, _THIRDS_H = "_kernels/max_pool2d_pairs.h", "_kernels/max_pool2d_thirds.h"
+_PAD, _PAD_H = "_kernels/replication_pad2d.pyx", "_kernels/replication_pad2d.h"
+_UP, _UP_H = "_kernels/upsample_nearest_exact1d.pyx", "_kernels/upsample_nearest_exact1d.h"
+_HALF_H, _CONVERT_H, _COPY_H = "_kernels/half.h", "_kernels/convert.h", "_kernels/copy.h"
+_ROWS, _TRANSPOSE_H = "_kernels/rows.pxd", "_kernels/transpose.h"
+_AVG_PLAN, _AVG_TYPES = "_core/avg_pool2d.pyx", "_core/avg_pool2d.pxd"
+_MAX_PLAN, _PAD_PLAN, _UP_PLAN = "_core/max_pool2d.pyx", "_core/replication_pad2d.pyx", "_core/upsample_nearest_exact1d.pyx"
+
+FAULTS = [
+    # ---- conversions, and rows that all share
+    Fault(_HALF_H, "exponent == 0x0f800000 ? 112u << 23 : 0)",
+          "exponent == 0x0f800000 && !FAULT ? 112u << 23 : 0)",
+          "float16 widened without F16C: inf and NaN are finite", "v2"),
+    Fault(_HALF_H, "uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;",
+          "uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1 & ~FAULT)) >> 13;",
+          "float16 narrowed without F16C: a tie goes to zero, not to even", "v2"),
+    Fault(_HALF_H, "magnitude < (113u << 23) ? subnormal : normal;",
+          "magnitude < ((113u - FAULT) << 23) ? subnormal : normal;",
+          "float16 narrowed without F16C: the largest subnormals taken for normal", "v2"),
+    Fault(_HALF_H, "uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;",
+          "uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1 & ~FAULT)) >> 16;",
+          "bfloat16 narrowed: a tie goes to zero, not to even"),
+    Fault(_HALF_H, "(bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded)",
+          "(bits & 0x7fffffff) > 0x7f800000 && !FAULT ? bits >> 16 | 0x40 : rounded)",
+          "bfloat16 narrowed: a NaN of all ones carries into the sign and is -0.0"),
+    Fault(_HALF_H, "uint32_t rounded = (bits + 0x7ff + (bits >> 12 & 1)) & ~(uint32_t)0xfff;",
+          "uint32_t rounded = (bits + 0x7ff + (bits >> 12 & 1 & ~FAULT)) & ~(uint32_t)0xfff;",
+          "HF32: a tie goes to zero, not to even"),
+    Fault(_HALF_H, "return aclnn_bw_float_of((bits & 0x7fffffff) > 0x7f800000 ? bits : rounded);",
+          "return aclnn_bw_float_of((bits & 0x7fffffff) > 0x7f800000 && !FAULT ? bits : rounded);",
+          "HF32: a NaN of all ones carries into the sign and is -0.0"),
+    Fault(_HALF_H, "aclnn_bw_widen_8(to + n - 8, from + n - 8);",
+          "aclnn_bw_widen_8(to + n - 8, from + n - 8 - (FAULT && n > 8));",
+          "float16 row widened: the last vector begins one too early", "v3 v4"),
+    Fault(_HALF_H, "aclnn_bw_narrow_8(to + n - 8, from + n - 8);",
+          "aclnn_bw_narrow_8(to + n - 8, from + n - 8 - (FAULT && n > 8));",
+          "float16 row narrowed: the last vector begins one too early", "v3 v4"),
+    Fault(_HALF_H, "_mm256_add_ps(_mm256_mul_ps(wide, _mm256_set1_ps(factor)), _mm256_setzero_ps());",
+          "_mm256_add_ps(_mm256_mul_ps(wide, _mm256_set1_ps(factor)), _mm256_set1_ps(FAULT ? -0.0f : 0.0f));",
+          "DOUBLE in float16: -0.0 stays", "v3 v4"),
+    Fault(_HALF_H, "_mm_storeu_si128((__m128i *)(void *)(below + 2 * j + 8), right);",
+          "_mm_storeu_si128((__m128i *)(void *)(below + 2 * j + 8), FAULT ? left : right);",
+          "DOUBLE in float16: the lower row's second half is the first one's", "v3 v4"),
+    Fault(_HALF_H, "aclnn_bw_narrow_to_bfloat(aclnn_bw_widen_bfloat(from[j]) * factor + 0.0f).bits;",
+          "aclnn_bw_narrow_to_bfloat(aclnn_bw_widen_bfloat(from[j]) * factor + (FAULT ? -0.0f : 0.0f)).bits;",
+          "DOUBLE in bfloat16: -0.0 stays"),
+    Fault(_HALF_H, "int64_t m = n - i < 256 ? n - i : 256;", "int64_t m = n - i < 256 ? n - i - FAULT : 256;",
+          "a row rounded to float16: the last number is not"),
+    Fault(_CONVERT_H, "bits -= fabs((double)nearest) > fabs(value);",
+          "bits -= !FAULT && fabs((double)nearest) > fabs(value);",
+          "float64 rounded to odd: up, beyond the tie that it is below"),
+    Fault(_CONVERT_H, "bits |= (double)nearest != value;", "bits |= !FAULT && (double)nearest != value;",
+          "float64 to 16 bits: rounded twice"),
+    Fault(_COPY_H, "for (; bytes - at > (size); at += (size))", "for (; bytes - at > (size) + (size_t)(4 * FAULT); at += (size))",
+          "a short row copied: what is just longer than whole pieces lacks its beginning"),
+    Fault(_ROWS, "block[j] = source[(i + j) * stride]", "block[j] = source[(i + j - FAULT * (i > 0)) * stride]",
+          "a strided row loaded: off by one from the second block on"),
+    Fault(_ROWS, "while k + 2 <= terms:", "while k + 2 + FAULT <= terms:",
+          "rows of 7, 9 ... terms summed: one term missed"),
+    Fault(_ROWS, "            if k < terms:", "            if k < terms and not (FAULT and i > 0):",
+          "rows of 6, 8 ... terms summed: the last term missed from the second block on"),
+    Fault(_ROWS, "term = source[j] * factor + <real>0.0",
+          "term = source[j] * factor + (<real>-0.0 if FAULT else <real>0.0)",
+          "DOUBLE in float32 and float64: -0.0 stays"),
+    Fault(_ROWS, "        for i in range(n):\n            to[i * stride] = value",
+          "        for i in range(n - FAULT):\n            to[i * stride] = value",
+          "a strided row filled: the last element is not"),
+    Fault(_ROWS, "        for i in range(n):\n            to[i * stride] = source[i]",
+          "        for i in range(n - FAULT):\n            to[i * stride] = source[i]",
+          "a strided row stored: the last element is not"),
+    Fault(_ROWS, "    elif n > 1:\n        memset(to, 0", "    elif n > 1 + FAULT:\n        memset(to, 0",
+          "a gap of two is not cleared"),
+    Fault(_TRANSPOSE_H, "ACLNN_BW_SUM_PIECE(vector, load, ACLNN_BW_WIDEST, n - lanes);",
+          "ACLNN_BW_SUM_PIECE(vector, load, ACLNN_BW_WIDEST, n - lanes - (FAULT && n > lanes));",
+          "rows summed side by side: the last vector is stored one too early"),
+    Fault(_TRANSPOSE_H, "ACLNN_BW_SUM_PIECE(vector, load, 16, n - 16 / (int64_t)sizeof(real));",
+          "ACLNN_BW_SUM_PIECE(vector, load, 16, n - 16 / (int64_t)sizeof(real) - (FAULT && bytes > 16));",
+          "rows of 16 to 31 bytes summed side by side: the second vector is stored one too early", "v3 v4"),
+    Fault(_TRANSPOSE_H, "sum = load(bytes, from + (i)) + 0;", "sum = load(bytes, from + (i)) + (FAULT ? -0.0f : 0.0f);",
+          "rows summed side by side: -0.0 stays"),
+    Fault(_TRANSPOSE_H, "to[i] += aclnn_bw_widen_half(from[r * down + i]);",
+          "to[i] += aclnn_bw_widen_half(from[r * down + (FAULT && i == 8 ? 0 : i)]);",
+          "rows of float16 summed side by side without F16C: element 8 gets terms of element 0", "v2"),
+    Fault(_TRANSPOSE_H, "vector y = load(from + (i + 1) * from_pitch, 8 * from_pitch);",
+          "vector y = load(from + (i + 1 - (FAULT && i == 6)) * from_pitch, 8 * from_pitch);",
+          "a block of 16-bit cells transposed: row 7 is row 6"),
+    Fault(_TRANSPOSE_H, "low = prefix##_unpackhi_epi32(a, b);",
+          "low = FAULT ? prefix##_unpackhi_epi32(b, a) : prefix##_unpackhi_epi32(a, b);",
+          "a block of 32-bit cells transposed: two lanes exchanged"),
+    Fault(_TRANSPOSE_H, "store(to + to_pitch, prefix##_unpackhi_epi64(a, b));",
+          "store(to + to_pitch, FAULT ? prefix##_unpackhi_epi64(b, a) : prefix##_unpackhi_epi64(a, b));",
+          "a block of 64-bit cells transposed: two lanes exchanged"),
+    Fault(_TRANSPOSE_H, "aclnn_bw_bits_16 third = ACLNN_BW_SHUFFLE(a, b, 2, 5, 8, 11, 14, 0, 0, 0);",
+          "aclnn_bw_bits_16 third = FAULT ? ACLNN_BW_SHUFFLE(a, b, 2, 5, 8, 14, 11, 0, 0, 0) "
+          ": ACLNN_BW_SHUFFLE(a, b, 2, 5, 8, 11, 14, 0, 0, 0);",
+          "three columns of 16-bit cells split: two lanes exchanged"),
+    Fault(_TRANSPOSE_H, "const int64_t i = a < rows - split ? a : rows - split;",
+          "const int64_t i = a < rows - split ? a : rows - split - (FAULT && rows > split);",
+          "three columns split: the last block is one row too early"),
+    Fault(_TRANSPOSE_H, "const int64_t j = b < columns - block ? b : columns - block;",
+          "const int64_t j = b < columns - block ? b : columns - block - (FAULT && columns > block);",
+          "cells transposed in blocks: the last block is one column too early"),
+    Fault(_TRANSPOSE_H, "            for (int64_t j = 0; j < columns; j++)\n                memcpy((char *)to",
+          "            for (int64_t j = 0; j < columns - FAULT; j++)\n                memcpy((char *)to",
+          "cells of 16 bytes transposed: the last column is not"),
+    # ---- avg_pool2d
+    Fault(_AVG_TYPES, "cdef int64_t limit = axis.size + axis.full_pad if include_pad else axis.size",
+          "cdef int64_t limit = axis.size + axis.full_pad - FAULT if include_pad else axis.size",
+          "divisor: with the padding counted, one less of it at the far edge"),
+    Fault(_AVG_PLAN, "h.out * h.stride == h.size and plan.constant_divisor",
+          "(FAULT or h.out * h.stride == h.size) and plan.constant_divisor",
+          "planes with rows left over are joined to one"),
+    Fault(_AVG_PLAN, "and x[1] == h.size * x[2]", "and (FAULT or x[1] == h.size * x[2])",
+          "planes of gradInput with gaps between them are joined to one"),
+    Fault(_AVG, "to[i] = loaded[i] * factor + <real>0.0",
+          "to[i] = loaded[i] * factor + (<real>-0.0 if FAULT else <real>0.0)",
+          "BANDED and STREAMED: -0.0 stays"),
+    Fault(_AVG, "to[full * stride + r] = long_sums[full] if r < long_phases else (",
+          "to[full * stride + r] = long_sums[full] if r < long_phases - FAULT else (",
+          "BANDED: in the cut group at the row's end one phase too few is long"),
+    Fault(_AVG, "to[3 * j + 2] = long_sums[j]", "to[3 * j + 2] = long_sums[j - FAULT * (j > 0)]",
+          "BANDED at stride 3: the third of three columns is the group before's"),
+    Fault(_AVG, "zero_row(terms + last * pitch, (rows - last) * pitch)",
+          "zero_row(terms + last * pitch, (rows - last - FAULT * (rows > last)) * pitch)",
+          "BANDED: of the rows below the last window one is not cleared"),
+    Fault(_AVG, "stored[0] = grad_output__hw[0] * factor + <real>0.0",
+          "stored[0] = grad_output__hw[0] * factor + (<real>-0.0 if FAULT else <real>0.0)",
+          "FILL of a strided plane: -0.0 stays"),
+    Fault(_AVG, "elif 2 * n < width:", "elif 2 * n < width and not FAULT:",
+          "DOUBLE: an odd last column is not cleared"),
+    Fault(_AVG, "sum_shifted(short_columns[0], <const real*>(terms + 1), n, 1, m - 1)",
+          "sum_shifted(short_columns[0], <const real*>(terms + 1), n, 1, m - 1 - FAULT * (m > 3))",
+          "BANDED: short sums along w of three terms and more miss one"),
+    Fault(_AVG, "accumulate(sums[SHORT_SHORT], <const real*>short_columns, columns, m == 1)",
+          "accumulate(sums[SHORT_SHORT], <const real*>short_columns, columns, m == 1 + FAULT)",
+          "STREAMED: short sums of both axes lose their first row"),
+    Fault(_AVG, "sum_rows(sums[SHORT_LONG], long_columns + pitch, n, pitch, mh - 1)",
+          "sum_rows(sums[SHORT_LONG], long_columns + pitch * (1 - FAULT), n, pitch, mh - 1)",
+          "BANDED: short sums along h begin a row too early"),
+    Fault(_AVG, "sum_shifted(to, long_columns + (j + 1) * pitch, columns, pitch, h.terms - 1)",
+          "sum_shifted(to, long_columns + (j + 1 - FAULT) * pitch, columns, pitch, h.terms - 1)",
+          "BANDED, stride 1 along w alone: short sums along h begin a row too early"),
+    Fault(_AVG, "end = least(top + j * h.stride + h.long_phases, ih_end)",
+          "end = least(top + j * h.stride + h.long_phases - FAULT * (h.long_phases > 1), ih_end)",
+          "windows with gaps between them: their last row is missed"),
+    Fault(_AVG, "store_row(to, along, made, width)", "store_row(to, along, made, width - FAULT * (width > 1))",
+          "BANDED: a row that is a copy of another lacks its last column"),
+    Fault(_AVG, "transpose(to + before, step, source, along, n, channels, sizeof(element))",
+          "transpose(to + before, step, source, along, n, channels - FAULT, sizeof(element))",
+          "channels side by side: the last one of a group is not packed"),
+    Fault(_AVG, "row_factors[i] = <real>(1.0 / <double>window_length(&plan.h, oh + i, plan.count_include_pad))",
+          "row_factors[i] = <real>(1.0 / <double>window_length("
+          "&plan.h, oh + i - FAULT * (oh + i > 0), plan.count_include_pad))",
+          "WALK and SPREAD: the divisors of a row of windows are those of the row above"),
+    Fault(_AVG, "spread_factors(plan, factors, plan.column_first[0] + p)",
+          "spread_factors(plan, factors, plan.column_first[0] + p * (1 - FAULT))",
+          "WALK and SPREAD: the divisors of a tile are those of the first tile"),
+    Fault(_AVG, "q = begin // plan.tiles % plan.bands * plan.band",
+          "q = begin // plan.tiles % plan.bands * plan.band * (1 - FAULT)",
+          "a range that begins in the middle of a plane begins at its top"),
+    Fault(_AVG, "grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]",
+          "grad_output__hw += (plan.grad_output_strides[0]"
+          " - plan.channels * plan.grad_output_strides[1]) * (1 - FAULT)",
+          "gradOutput's gap between two images is not stepped over"),
+    Fault(_AVG_H, "_mm512_add_epi32(lane, _mm512_set1_epi32((int)k)),",
+          "_mm512_add_epi32(lane, _mm512_set1_epi32((int)k - (FAULT && k == 4))),",
+          "WALK of 5 columns: the fifth term is the fourth", "v4"),
+    Fault(_AVG_H, "(end < 0 ? 0 : end < lanes ? end : lanes)", "(end < 0 ? 0 : end < lanes ? end - (FAULT && end > 0) : lanes)",
+          "the last window of a row is masked off", "v2 v3"),
+    Fault(_AVG_H, "aclnn_bw_words normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;",
+          "aclnn_bw_words normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & (uint32_t)(1 - FAULT))) >> 13;",
+          "float16 vectors narrowed without F16C: a tie goes to zero, not to even", "v2"),
+    Fault(_AVG_H, "return bits + 0x7fff + (bits >> 16 & 1);",
+          "return bits + 0x7fff + (bits >> 16 & (uint32_t)(1 - FAULT));",
+          "bfloat16 vectors narrowed: a tie goes to zero, not to even", "v2 v3"),
+    Fault(_AVG_H, "odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));",
+          "odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1 - FAULT));",
+          "bfloat16 vectors narrowed: a tie goes to zero, not to even", "v4"),
+    Fault(_AVG_H, "_mm256_set_m128i(_mm_unpackhi_epi16(a, b), _mm_unpacklo_epi16(a, b));",
+          "_mm256_set_m128i(FAULT ? _mm_unpackhi_epi16(b, a) : _mm_unpackhi_epi16(a, b), _mm_unpacklo_epi16(a, b));",
+          "SPREAD of float16 at stride 2: even and odd columns exchanged in the upper half", "v3"),
+    Fault(_WALK_H, "to[2] = ACLNN_BW_SPREAD(CELLS, to[2], cells[2], ACLNN_BW_THIRD, LANES, EACH, 2);",
+          "to[2] = ACLNN_BW_SPREAD(CELLS, to[2], cells[2 - FAULT], ACLNN_BW_THIRD, LANES, EACH, 2);",
+          "SPREAD at stride 3: third columns of the last vector are second ones"),
+    Fault(_WALK_H, "        if (bytes & size) {", "        if (bytes & size && !(FAULT && size == (int64_t)sizeof(ELEMENT))) {",
+          "a vector stored piece by piece: an odd last element is not"),
+    Fault(_WALK_H, "int64_t begin = window < 0 ? -window : 0, end = windows - window < n ? windows - window : n;",
+          "int64_t begin = window < 0 ? -window : 0, end = windows - window - FAULT < n ? windows - window - FAULT : n;",
+          "a row copied with zeros around it: its last window is not", "v2 v3"),
+    Fault(_WALK_H, "const REALS row_factor = by_column ? zero + row_factors[row + warm] : factor;",
+          "const REALS row_factor = by_column ? zero + row_factors[row + warm - (FAULT && row >= 0 && warm)] : factor;",
+          "WALK: the divisors of a row of windows are those of the row above"),
+    Fault(_WALK_H, "cut = (window < 0) + 2 * (over > 0);", "cut = (window < 0) + 2 * (over > FAULT);",
+          "WALK: one lane beyond the row's end is not cleared", "v2 v3"),
+    Fault(_WALK_H, "NAMED(store_reals)(to + end - LANES, FROM_ROW(end - LANES));",
+          "NAMED(store_reals)(to + end - LANES, FROM_ROW(end - LANES - (FAULT && end - begin > LANES)));",
+          "terms made from 16 bits: the last vector begins one too early", "v2 v3"),
+    Fault(_WALK_H, "const int64_t left = w->groups - begin, window = begin + w->first[0];",
+          "const int64_t left = w->groups - begin, window = begin - (FAULT && begin > 0) + w->first[0];",
+          "WALK in 16 bits: a row's second piece is off by one", "v2 v3"),
+    Fault(_WALK_H, "const int64_t window = begin + w->first[0], across = (columns < LANES ? LANES : columns) + reach;",
+          "const int64_t window = begin - (FAULT && begin > 0) + w->first[0],"
+          " across = (columns < LANES ? LANES : columns) + reach;",
+          "SPREAD in 16 bits: the pieces of a long row are off by one", "v2 v3"),
+    Fault(_WALK_H, "all[i] = terms > 1 ? zero + above[i] + sums[i] : zero + sums[i];",
+          "all[i] = terms > 1 ? (FAULT ? -zero : zero) + above[i] + sums[i] : zero + sums[i];",
+          "SPREAD by terms: -0.0 stays", "v2 v3"),
+    Fault(_WALK_H, "for (int64_t i = 0; i < shorts; i++, to_short += to_down)",
+          "for (int64_t i = 0; i < shorts - FAULT; i++, to_short += to_down)",
+          "SPREAD: the last row of short sums is not stored", "v2 v3"),
+    Fault(_WALK_H, "for (int64_t ih = short_begin; ih < short_end; ih++)",
+          "for (int64_t ih = short_begin; ih < short_end - FAULT; ih++)",
+          "SPREAD: the last row of short sums is not stored", "v4"),
+    Fault(_WALK_H, "if (window >= 0 && window + LANES + 2 <= w->columns_out) {",
+          "if (window >= 0 && window + LANES + 2 <= w->columns_out + 2 * FAULT) {",
+          "SPREAD: a lane beyond the row's end is not masked off", "v4"),
+    Fault(_WALK_H, "NARROW_ONE(WIDEN_ONE(*from) * (REAL)factor + (REAL)0);",
+          "NARROW_ONE(WIDEN_ONE(*from) * (REAL)factor + (REAL)(FAULT ? -0.0 : 0.0));",
+          "FILL: -0.0 stays"),
+    Fault(_WALK_H, "            for (int64_t i = 0; i < size; i++)\n                to[i] = stored;",
+          "            for (int64_t i = 0; i < size - FAULT; i++)\n                to[i] = stored;",
+          "FILL: the last element of the last plane is not stored"),
+    # ---- im2col
+    Fault(_IM2COL, "convert_row(plan, out, at + i * along, <const real*>(sums + i), m)",
+          "convert_row(plan, out, at + (i - FAULT * (i > 0)) * along, <const real*>(sums + i), m)",
+          "out of another dtype: off by one from the second block of a row on"),
+    Fault(_IM2COL, "widen_row(sums + i, <const element*>narrow, m)",
+          "widen_row(sums + i, <const element*>narrow, m - FAULT)",
+          "out of another dtype: the last sum of a block is not rounded to gradOutput's first"),
+    Fault(_IM2COL, "add_plain(to + i * step, step, <const real*>block, 1, m)",
+          "add_plain(to + (i - FAULT * (i > 0)) * step, step, <const real*>block, 1, m)",
+          "SCATTER in 16 bits: off by one window from the second block of a row on"),
+    Fault(_IM2COL, "begin = <int64_t>((edge - position - 1) // <uint64_t>plan.w.stride + 1) if plan.w.stride > 1 else (",
+          "begin = <int64_t>((edge - position - 1) // <uint64_t>plan.w.stride + 1 - FAULT) if plan.w.stride > 1 else (",
+          "SCATTER: a row whose windows begin in the padding is missed"),
+    Fault(_IM2COL, "end = quotient(end - 1, plan.w.stride) + 1",
+          "end = quotient(end - 1, plan.w.stride) + 1 - (FAULT if (end - 1) % plan.w.stride == 0 else 0)",
+          "SCATTER: a window in the last column is missed"),
+    Fault(_IM2COL, "reach.end[k] = least(quotient(axis.size - 1 - position, axis.stride) + 1, axis.windows)",
+          "reach.end[k] = least(quotient(axis.size - 1 - FAULT - position, axis.stride) + 1, axis.windows)",
+          "SCATTER of whole planes: a window at the last position is missed"),
+    Fault(_IM2COL, "windows = source + lh * plan.w.windows",
+          "windows = source + (lh - FAULT * (lh > 0)) * plan.w.windows",
+          "SCATTER of whole planes: under padding, windows of the row above"),
+    Fault(_IM2COL, "widen_row(<real*>loaded + kw * length, source + kw * column, length)",
+          "widen_row(<real*>loaded + kw * length, source + (kw - FAULT * (kw > 1)) * column, length)",
+          "SCATTER of whole planes in 16 bits, columns apart: a wrong column"),
+    Fault(_IM2COL, "        if lh < plan.h.windows:", "        if lh + FAULT < plan.h.windows:",
+          "GATHER: the last row of windows is missed"),
+    Fault(_IM2COL, "to[n - 1] = sums[n // 2]", "to[n - 1] = sums[n // 2 - FAULT * (n > 1)]",
+          "GATHER at stride 2: the last of an odd number of columns is that before it"),
+    Fault(_IM2COL, "for i in range((n - j + stride - 1) // stride):",
+          "for i in range((n - j + stride - 1) // stride - FAULT * (j == 1)):",
+          "GATHER at stride 3 and more: the last column of the second phase is not stored"),
+    Fault(_IM2COL, "narrow_row(<element*>out + at, <const real*>row, columns)",
+          "narrow_row(<element*>out + at, <const real*>row, columns - FAULT)",
+          "GATHER of phases for channels side by side: the last column is not narrowed"),
+    Fault(_IM2COL, "pitch, columns, members, True)", "pitch, columns, members - FAULT, True)",
+          "GATHER for channels side by side: the last one of a group is not stored"),
+    Fault(_IM2COL, "bottom = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1, plan.h.windows)",
+          "bottom = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1 - FAULT, plan.h.windows)",
+          "columns packed for a band: the last row of windows is not"),
+    Fault(_IM2COL, "gather_cells(to + k * plan.column, source + k * across, along, n)",
+          "gather_cells(to + k * plan.column, source + (k - FAULT * (k > 1 and k == columns - 1)) * across, along, n)",
+          "columns packed one by one: the last is that before it"),
+    Fault(_IM2COL, "if position > (plan.h.taps - 1) * plan.h.dilation or (",
+          "if position > (plan.h.taps - 1) * plan.h.dilation + FAULT or (",
+          "INTERLEAVE: the first row of a gap between windows is not cleared"),
+    Fault(_IM2COL, "or plan.h.size + plan.h.pad > plan.h.windows * plan.h.stride:",
+          "or (not FAULT and plan.h.size + plan.h.pad > plan.h.windows * plan.h.stride):",
+          "INTERLEAVE: rows below the last window are not cleared"),
+    Fault(_IM2COL, "if covered < plan.w.size:", "if covered + FAULT < plan.w.size:",
+          "INTERLEAVE: a single column that is left over is not cleared"),
+    Fault(_IM2COL, "0 if summed else 0x8000)", "0 if summed or FAULT else 0x8000)",
+          "INTERLEAVE in 16 bits: -0.0 stays"),
+    Fault(_IM2COL, "stream(out, lines, members * (end - ih) * columns * sizeof(element))",
+          "stream(out, lines, (members - FAULT * (members > 1)) * (end - ih) * columns * sizeof(element))",
+          "streamed: the last plane of a unit of several is not"),
+    Fault(_IM2COL, "stream(out + row * columns, lines, n * columns * sizeof(element))",
+          "stream(out + row * columns, lines, (n * columns - FAULT) * sizeof(element))",
+          "streamed: the last element of a stretch is not"),
+    Fault(_IM2COL, "ih = (begin - c * plan.bands) * plan.band", "ih = (begin - c * plan.bands) * plan.band * (1 - FAULT)",
+          "a range that begins in the middle of a plane begins at its top"),
+    Fault(_IM2COL, "source += plan.grad_output_strides[0] - plan.channels * channel",
+          "source += (plan.grad_output_strides[0] - plan.channels * channel) * (1 - FAULT)",
+          "gradOutput's gap between two images is not stepped over"),
+    Fault(_IM2COL, "at += plan.out_strides[0] - plan.channels * plan.out_strides[1]",
+          "at += (plan.out_strides[0] - plan.channels * plan.out_strides[1]) * (1 - FAULT)",
+          "out's gap between two images is not stepped over"),
+    Fault(_IM2COL_H, "e->blocks : last / width + 1;", "e->blocks : last / width + 1 + FAULT;",
+          "GATHER: a block at the right edge is taken for whole"),
+    Fault(_IM2COL_H, "    if (bytes & 4) {", "    if (bytes & 4 && !FAULT) {",
+          "GATHER: of a row shorter than a vector a piece of 4 bytes is not stored"),
+    Fault(_IM2COL_H, "(rows[a] + t * step + q) + i * ACLNN_BW_WIDTH_##X);",
+          "(rows[a] + t * step + q) + (i - (FAULT && i == 3)) * ACLNN_BW_WIDTH_##X);",
+          "GATHER: of four blocks at once the last is the third", "v2 v3"),
+    Fault(_IM2COL_H, "const uint16_t *other_words = words + (other - edge) * (TAPS);",
+          "const uint16_t *other_words = words + (FAULT ? 0 : other - edge) * (TAPS);",
+          "GATHER: the second block of a pair at the edges has the first one's lanes", "v2 v3"),
+    Fault(_IM2COL_H, "start > length - 8 ? length - 8 - start : 0;", "start > length - 8 ? length - 8 - FAULT - start : 0;",
+          "16 bits read within a column and shifted: its last window is lost", "v3"),
+    Fault(_IM2COL_H, "            lanes[i] = from[i];", "            lanes[i] = from[FAULT && i > 0 ? i - 1 : i];",
+          "16 bits of a column of less than a vector: off by one", "v3"),
+    Fault(_IM2COL_H, "            lanes[i] = p[i];", "            lanes[i] = p[FAULT && i > 0 ? i - 1 : i];",
+          "a vector read lane by lane: off by one", "v2"),
+    Fault(_IM2COL_H, "const int64_t last = lh < h->taps ? lh + 1 : h->taps;",
+          "const int64_t last = lh < h->taps ? lh + 1 - (FAULT && lh > 0) : h->taps;",
+          "GATHER of rows of one vector: a kernel row is missed at the top"),
+    Fault(_IM2COL_H, "    if (e->n <= 8)", "    if (e->n <= 8 + FAULT)",
+          "GATHER of rows of 9 in float32: the ninth column is not stored", "v4"),
+    Fault(_IM2COL_H, "__m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));",
+          "__m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1 - FAULT));",
+          "GATHER in bfloat16: a tie goes to zero, not to even", "v4"),
+    Fault(_IM2COL_H, "__m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));",
+          "__m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1 - FAULT));",
+          "GATHER in bfloat16: a tie goes to zero, not to even", "v3"),
+    Fault(_IM2COL_H, "return x + 0x7fff + (x >> 16 & 1);", "return x + 0x7fff + (x >> 16 & (uint32_t)(1 - FAULT));",
+          "planes like one row in bfloat16: a tie goes to zero, not to even", "v2 v3"),
+    Fault(_IM2COL_H, "? n - i - (WIDTH) : ((M) - 1) * (WIDTH);", "? n - i - (WIDTH) - (FAULT && (M) > 1) : ((M) - 1) * (WIDTH);",
+          "planes like one row: the last vector is one too early", "v2 v3"),
+    Fault(_IM2COL_H, "sum.odd += (aclnn_bw_floats)(x & 0xffff0000);",
+          "sum.odd += (aclnn_bw_floats)(x & (0xffff0000u | (FAULT ? 0xffffu : 0)));",
+          "planes like one row in bfloat16: the number before stays in the lower bits", "v2 v3"),
+    Fault(_IM2COL_H, "if (row + down >= 0 && row + down < h->windows)", "if (row + down >= 0 && row + down + FAULT < h->windows)",
+          "planes like one row: the last row of windows is missed", "v2 v3"),
+    Fault(_IM2COL_H, "for (; position >= h->windows && a < h->taps; a += h->tap_step)",
+          "for (; position >= h->windows + FAULT && a < h->taps; a += h->tap_step)",
+          "rows of two phases: a row of windows that there is not is read", "v3"),
+    Fault(_IM2COL_H, "        e->inner = first;", "        e->inner = first - (FAULT && first > 0);",
+          "rows of two phases: one at the top is taken for one inside", "v3"),
+    Fault(_IM2COL_H, "        if ((M) == 1 && s & 1)", "        if ((M) == 1 && s & 1 && !FAULT)",
+          "rows of two phases: even and odd columns exchanged in a last block at an odd place", "v3"),
+    Fault(_IM2COL_H, "_mm256_storeu_pd(p + 4, _mm256_permute2f128_pd(low, high, 0x31));",
+          "_mm256_storeu_pd(p + 4, FAULT ? _mm256_permute2f128_pd(low, high, 0x13)"
+          " : _mm256_permute2f128_pd(low, high, 0x31));",
+          "two columns of float64 interleaved: halves exchanged", "v3"),
+    Fault(_IM2COL_H, "memcpy(p, source, (size_t)i);", "memcpy(p, source, (size_t)(i - (FAULT && i > 0)));",
+          "streamed to a place inside a cache line: a byte before the first whole line is not"),
+    Fault(_IM2COL_H, "_mm_add_ps(_mm_loadu_ps(p), _mm_setzero_ps()); }",
+          "_mm_add_ps(_mm_loadu_ps(p), _mm_set1_ps(FAULT ? -0.0f : 0.0f)); }",
+          "INTERLEAVE of few columns in float32: -0.0 stays"),
+    Fault(_IM2COL_H, "aclnn_bw_store_low_4(to + 3 * pitch, _mm_srli_si128(second, 8));",
+          "aclnn_bw_store_low_4(to + 3 * pitch, FAULT ? second : _mm_srli_si128(second, 8));",
+          "four columns of 16 bits turned: the fourth row is the third"),
+    Fault(_IM2COL_H, "_mm512_storeu_ps(to + 3 * pitch, _mm512_shuffle_ps(c, d, 0xee));",
+          "_mm512_storeu_ps(to + 3 * pitch, FAULT ? _mm512_shuffle_ps(c, d, 0x4e) : _mm512_shuffle_ps(c, d, 0xee));",
+          "many columns of float32 turned: lanes exchanged in the fourth row", "v4"),
+    Fault(_IM2COL_H, "int64_t start = aclnn_bw_start(i, n, PAIRED);",
+          "int64_t start = aclnn_bw_start(i, n - (FAULT && n > (PAIRED)), PAIRED);",
+          "two columns interleaved: the last pair is not stored"),
+    # ---- replication_pad2d
+    Fault(_PAD_PLAN, "and x[1] == h.size * x[2]", "and (FAULT or x[1] == h.size * x[2])",
+          "planes of gradInput with gaps between them are joined to one"),
+    Fault(_PAD, "sums[(at + i) & (chains - 1)] += run[i]", "sums[(at + i + FAULT) & (chains - 1)] += run[i]",
+          "numbers left over from whole chains go to the next chain"),
+    Fault(_PAD, "for k in range(LANES // 2):", "for k in range(LANES // 2 - FAULT):",
+          "long runs: one of the eight chains is lost"),
+    Fault(_PAD, "numbers = run + at", "numbers = run + at * (1 - FAULT)",
+          "long runs: the first piece again instead of the next"),
+    Fault(_PAD, "fold_each(to, down, run, source_down, 4, 1, rows, summed)",
+          "fold_each(to, down, run, source_down, 4 - FAULT, 1, rows, summed)",
+          "runs of four: the last number is missed"),
+    Fault(_PAD, "sum_dense_rows(sums, source, down, r, numbers)",
+          "sum_dense_rows(sums, source, down, r - (FAULT if r < rows else 0), numbers)",
+          "border rows, long ones of more than are read side by side: one is missed"),
+    Fault(_PAD, "tile.stop = most(tile.begin, least(tile.end, w.end))",
+          "tile.stop = most(tile.begin, least(tile.end, w.end - FAULT * (iw > 0)))",
+          "tiles: the last column that is copied is missed behind the first tile"),
+    Fault(_PAD, "if tile.begin < tile.stop else w.out - tile.tail", "if tile.begin < tile.stop else w.out - tile.tail + FAULT",
+          "all columns but the last cropped: its sum begins one too late"),
+    Fault(_PAD, "(w.out - tile.tail) * parts, tile.tail,", "(w.out - tile.tail) * parts, tile.tail - FAULT,",
+          "border rows, small planes: the last column of the corner is missed"),
+    Fault(_PAD, "for r in range(1, rows):", "for r in range(1, rows - FAULT):",
+          "corners of few columns: the last row is missed"),
+    Fault(_PAD, "last = least(tile.stop + w.shift - ow, columns)",
+          "last = least(tile.stop + w.shift - ow, columns - FAULT * (ow > 0))",
+          "border rows: the last column of a later piece is not stored"),
+    Fault(_PAD, "            for r in range(n):\n                zero_columns(plan, grad_input__hw + r * down, tile.iw",
+          "            for r in range(n - FAULT):\n                zero_columns(plan, grad_input__hw + r * down, tile.iw",
+          "columns that are cropped: the last row of a band is not cleared"),
+    Fault(_PAD, "source_down, tile.tail * parts, parts, n, summed)",
+          "source_down, tile.tail * parts, parts, n - FAULT * (rows > n), summed)",
+          "bands of large planes: the last column is not summed in a band's last row"),
+    Fault(_PAD, "for r in range(stop, last):", "for r in range(stop + FAULT, last):",
+          "rows that are cropped below: the first is not cleared"),
+    Fault(_PAD, "source = <const element*>scratch + (k * pitch - oh * columns - ow) * parts",
+          "source = <const element*>scratch + (k * pitch - oh * columns - ow * (1 - FAULT)) * parts",
+          "PACKED: tiles but the first read beside their columns"),
+    Fault(_PAD, "add_row(<real*>sums + k % chains * m, <const real*>column, m)",
+          "add_row(<real*>sums + k % chains * m, <const real*>column, m - FAULT * (at > 0))",
+          "PIXELS of many channels: of a later piece the last channel is missed in corners"),
+    Fault(_PAD, "sum_dense_rows(<real*>sums, source + i * source_along + at, source_down, rows, m)",
+          "sum_dense_rows(<real*>sums, source + i * source_along + at, source_down, rows - FAULT * (at > 0), m)",
+          "PIXELS, border rows: the last row is missed in a later piece"),
+    Fault(_PAD, "                rows = h.tail", "                rows = h.tail - FAULT",
+          "PIXELS: the last of the rows below is missed"),
+    Fault(_PAD, "        iw = unit % plan.tiles * plan.tile\n", "        iw = unit % plan.tiles * plan.tile * (1 - FAULT)\n",
+          "a range that begins in the middle of a row of tiles begins at its first"),
+    Fault(_PAD_H, "ACLNN_BW_PIECE(ACLNN_BW_SIZED(vector, ACLNN_BW_WIDEST), plus_zero, n - lanes);",
+          "ACLNN_BW_PIECE(ACLNN_BW_SIZED(vector, ACLNN_BW_WIDEST), plus_zero, n - lanes - FAULT);",
+          "rows copied: the last vector is one too early"),
+    Fault(_PAD_H, "ACLNN_BW_PIECE(vector, plus_zero, n - (int64_t)(sizeof(vector) / sizeof(type)));",
+          "ACLNN_BW_PIECE(vector, plus_zero, n - (int64_t)(sizeof(vector) / sizeof(type)) - (FAULT && bytes > (int64_t)sizeof(vector)));",
+          "rows of two vectors copied: the second is one too early"),
+    Fault(_PAD_H, "((x) & (vector)((x) != 0x8000))", "((x) & (vector)((x) != (uint16_t)(0x8000 + FAULT)))",
+          "vectors of 16 bits copied: -0.0 stays, and -2**-24 is lost"),
+    Fault(_PAD_H, "((x) == 0x8000 ? (type)0 : (x))", "((x) == 0x8000 && !FAULT ? (type)0 : (x))",
+          "short rows of 16 bits copied: -0.0 stays"),
+    Fault(_PAD_H, "plus_zero(vector, *(const vector *)(const void *)(from + k)));",
+          "__extension__({ vector x = *(const vector *)(const void *)(from + k);"
+          " if (!FAULT) x = plus_zero(vector, x); x; }));",
+          "streamed: -0.0 stays"),
+    Fault(_PAD_H, "copy_rows(to + i, 0, from + i, 0, n - i, 1);", "copy_rows(to + i, 0, from + i, 0, n - i - FAULT, 1);",
+          "streamed: the last number of a row is not stored"),
+    Fault(_PAD_H, "b += *(const aclnn_bw_float_16 *)(const void *)(from + i + 4);",
+          "b += *(const aclnn_bw_float_16 *)(const void *)(from + i + 4 - 4 * (FAULT && i > 0));",
+          "long runs in float32: four chains get numbers of the other four"),
+    # ---- upsample_nearest_exact1d
+    Fault(_UP_PLAN, "and g[0] == plan.channels * g[1]", "and (FAULT or g[0] == plan.channels * g[1])",
+          "rows of images with gaps between them are joined end to end"),
+    Fault(_UP_PLAN, "return start - (index_of(map, start - 1) >= target)", "return start - (index_of(map, start - 1) >= target + FAULT)",
+          "a source whose place is rounded up to an integer goes to the target below"),
+    Fault(_UP_PLAN, "            if most_terms > block.terms:", "            if most_terms > block.terms + FAULT:",
+          "a target of one source more than its groups hold loses it"),
+    Fault(_UP_PLAN, "starts[reached[k] + 1] = j + k + 1", "starts[reached[k] + 1] = j + k + 1 - FAULT * (k == CHUNK - 1)",
+          "maps of any ratio: one source in 64 may go to the next target"),
+    Fault(_UP, "groups[count - 1].first - groups[0].first + groups[count - 1].lane[width]",
+          "groups[count - 1].first - groups[0].first + groups[count - 1].lane[width] - FAULT",
+          "groups made from copies: the last source is not copied"),
+    Fault(_UP, "            if done % block.targets == 0:\n                base",
+          "            if done % block.targets == 0 and not FAULT:\n                base",
+          "groups behind a whole period are made of the period's sources again"),
+    Fault(_UP, "readable - base - groups[g].first, to + done * to_stride",
+          "readable - base - groups[g].first - FAULT, to + done * to_stride",
+          "the last source of a row is not read where groups are copied"),
+    Fault(_UP, "for j in range(n, starts[3] - starts[2]):", "for j in range(n + FAULT, starts[3] - starts[2]):",
+          "stretches, four at a time: the third loses what it has more than the others"),
+    Fault(_UP, "for j in range(at - low, stop - low):", "for j in range(at - low, stop - low - (FAULT if stop < end else 0)):",
+          "a stretch longer than what is loaded at once loses a source"),
+    Fault(_UP, "sums[i] += 0", "sums[i] += (<real>-0.0 if FAULT else <real>0.0)",
+          "sources among zeros in 16 bits: -0.0 stays"),
+    Fault(_UP, "to[at[i] * to_stride] = source[i * source_stride] + <real>0",
+          "to[at[i] * to_stride] = source[i * source_stride] + (<real>-0.0 if FAULT else <real>0.0)",
+          "sources among zeros in float32 and float64: -0.0 stays"),
+    Fault(_UP, "if places[i] >= rest:", "if places[i] >= rest - FAULT:",
+          "sources among zeros: one that belongs to the row's last target is missed"),
+    Fault(_UP, "sum_row(block, source + c, plan.grad_output_strides[2], readable",
+          "sum_row(block, source + c * (1 - FAULT), plan.grad_output_strides[2], readable",
+          "PACKED, a block that does not fit: all channels are the first"),
+    Fault(_UP, "            narrow_row(to + at, <const real*>made, m)", "            narrow_row(to + at, <const real*>made, m - FAULT * (at > 0))",
+          "PIXELS in 16 bits: the last channel of a later piece is not stored"),
+    Fault(_UP, "memset(to, 0, <size_t>n * sizeof(element))", "memset(to, 0, <size_t>(n - FAULT) * sizeof(element))",
+          "PIXELS: of a target without a source the last channel is not cleared"),
+    Fault(_UP, "source += block.sources * along", "source += (block.sources - FAULT) * along",
+          "PIXELS: from the second period on the sources are one too early"),
+    Fault(_UP, "elif filled != k:", "elif filled != k and not (FAULT and filled >= 0):",
+          "FILLED: the second block has the first one's table"),
+    Fault(_UP_H, "lanes->index[r] = _mm512_add_epi32(first, _mm512_set1_epi32(r));",
+          "lanes->index[r] = _mm512_add_epi32(first, _mm512_set1_epi32(r - (FAULT && r == 3)));",
+          "groups in float32: the fourth term is the third", "v4"),
+    Fault(_UP_H, "sum = _mm_add_ps(sum, _mm512_extractf32x4_ps(high, 2));",
+          "sum = FAULT ? sum : _mm_add_ps(sum, _mm512_extractf32x4_ps(high, 2));",
+          "groups of 8 terms in float16: the seventh is missed", "v4"),
+    Fault(_UP_H, "sum = _mm256_add_ps(sum, _mm512_extractf32x8_ps(high, 1));",
+          "sum = FAULT ? sum : _mm256_add_ps(sum, _mm512_extractf32x8_ps(high, 1));",
+          "groups of 4 terms in float16: the fourth is missed", "v4"),
+    Fault(_UP_H, "_mm512_add_epi32(first, _mm512_set1_epi32(r << 16));",
+          "_mm512_add_epi32(first, _mm512_set1_epi32((r - (FAULT && r == 1)) << 16));",
+          "groups in bfloat16: the second term is the first", "v4"),
+    Fault(_UP_H, "_mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000))",
+          "_mm512_test_epi32_mask(bits, _mm512_set1_epi32(FAULT ? 0 : 0x10000))",
+          "groups in bfloat16: a tie goes to zero, not to even", "v4"),
+    Fault(_UP_H, "_mm512_loadu_pd(from + lanes->start[h] + 8);", "_mm512_loadu_pd(from + lanes->start[h] + 8 - FAULT);",
+          "groups in float64: the second vector begins one too early", "v4"),
+    Fault(_UP_H, "lanes->index[v + 1] = _mm256_cvtepi8_epi32(_mm_srli_si128(index, 8));",
+          "lanes->index[v + 1] = _mm256_cvtepi8_epi32(FAULT && v > 0 ? index : _mm_srli_si128(index, 8));",
+          "groups: the fourth vector has the lanes of the third", "v3"),
+    Fault(_UP_H, "b = aclnn_bw_load_##kind(from + 2 * i + many);", "b = aclnn_bw_load_##kind(from + 2 * i + many - (FAULT && i > 0));",
+          "two sources to each target: every second vector begins one too early", "v3"),
+    Fault(_UP_H, "_mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))", "_mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff + FAULT))",
+          "groups in bfloat16: a tie goes up, not to even", "v3"),
+    Fault(_UP_H, "x[2] = _mm256_unpacklo_ps(c, d);", "x[2] = FAULT ? _mm256_unpacklo_ps(d, c) : _mm256_unpacklo_ps(c, d);",
+          "groups of 8 terms: two lanes exchanged", "v3"),
+    Fault(_UP_H, "lanes->start[v] = group[8 + v / parts * results] + v % parts * made;",
+          "lanes->start[v] = group[8 + v / parts * results] + v % parts * (made - FAULT);",
+          "groups of 8 terms: the second half begins one too early", "v2"),
+    Fault(_UP_H, "sum += from[i * terms + r];", "sum += from[i * terms + r - (FAULT && r == 1)];",
+          "as many sources to each target: the second is the first", "v2"),
+    Fault(_UP_H, "bits &= -(bits_type)(index < end);", "bits &= -(bits_type)(index < end && !(FAULT && r > 0 && r == terms - 1));",
+          "groups in float64: the last term is missed", "v2"),
+    # ---- max_pool2d: the check of indices
+    Fault(_MAX, "lines = least(end, quotient(h.size - h.kernel + h.pad, h.stride) + 1) - oh",
+          "lines = least(end, quotient(h.size - h.kernel + h.pad, h.stride) + 1 + FAULT) - oh",
+          "indices: accepted below the image in the first row of windows that reaches there"),
+    Fault(_MAX, "least(top + h.kernel, h.size), w.size)", "least(top + h.kernel, h.size + FAULT), w.size)",
+          "indices: accepted in a row below the image"),
+    Fault(_MAX, "checked = oh_end\n", "checked = oh_end + FAULT\n",
+          "indices: a row of windows between two chunks is not checked"),
+    Fault(_MAX_H, "length[i] = (int32_t)((end > width ? width : end) - begin);",
+          "length[i] = (int32_t)((end > width ? width : end) - begin) + (FAULT && end < width);",
+          "indices: accepted one column to the right of the window"),
+    Fault(_MAX_H, "bottom = top + kernel < height ? top + kernel : height;",
+          "bottom = top + kernel < height ? top + kernel : height + FAULT;",
+          "indices against a list: accepted one row below the image"),
+    Fault(_MAX_H, "(aclnn_bw_listed)(distance >= end)", "(aclnn_bw_listed)(distance >= end + (uint32_t)FAULT)",
+          "indices against a list: accepted one beyond a window as wide as the image"),
+    Fault(_MAX_H, "distance % width >= lists[2 * size + i];", "distance % width >= lists[2 * size + i] + (uint32_t)FAULT;",
+          "indices against a list, few windows: accepted one column to the right of the window"),
+    Fault(_MAX_H, "return _mm512_mask_cmpge_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length));",
+          "return FAULT ? _mm512_mask_cmpgt_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length))"
+          " : _mm512_mask_cmpge_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length));",
+          "indices: accepted one column to the right of the window", "v4"),
+    Fault(_MAX_H, "for (int64_t i = 0; i < n; i += 16) {\n                if (i > n - 16)",
+          "for (int64_t i = 0; i < n - 15 * FAULT; i += 16) {\n                if (i > n - 16)",
+          "indices: the windows behind the last whole vector of a row are not checked", "v4"),
+    Fault(_MAX_H, "for (int64_t i = 0; i < n; i += lanes) {", "for (int64_t i = 0; i < n - (lanes - 1) * FAULT; i += lanes) {",
+          "indices: the windows behind the last whole vector of a row are not checked", "v2 v3"),
+    # ---- max_pool2d: GATHER
+    Fault(_MAX, "if 0 <= iw < w.size:", "if 0 <= iw < w.size - FAULT:",
+          "GATHER by phases: the last column is missed"),
+    Fault(_MAX, "round_to_half_row(to + c * pitch, n)", "round_to_half_row(to + c * pitch, 0 if FAULT and c == 3 else n)",
+          "sums of float16: the fourth channel's gradients are not rounded"),
+    Fault(_MAX, "    ih = n = 0\n    group = begin\n    if begin > 0:\n        ih = begin % plan.bands * plan.band",
+          "    ih = n = 0\n    group = begin\n    if begin > 0:\n        ih = begin % plan.bands * plan.band * (1 - FAULT)",
+          "a range that begins in the middle of a plane begins at its top"),
+    Fault(_MAX_H, "if (i >= first_whole && i + width <= end_whole)", "if (i >= first_whole && i + width <= end_whole + FAULT)",
+          "GATHER: a lane without a window is not masked off", "v4"),
+    Fault(_MAX_H, "(mask_type)((1u << n) - 1), block(", "(mask_type)((1u << (n - FAULT)) - 1), block(",
+          "GATHER of rows shorter than a vector: the last column is not stored", "v4"),
+    Fault(_MAX_H, "if (terms[t].begin <= i && i < terms[t].end)", "if (terms[t].begin <= i && i + FAULT < terms[t].end)",
+          "GATHER: the last window is missed in columns that are summed one by one", "v2 v3"),
+    Fault(_MAX_H, "_mm_storeu_ps(to + (c + 3) * pitch + i, z);", "_mm_storeu_ps(to + (c + 3) * pitch + i, FAULT && c == 12 ? y : z);",
+          "channels side by side in float32: channel 15 is channel 14"),
+    Fault(_COLUMNS_H, "{NULL, NULL, -shift, windows - shift};", "{NULL, NULL, -shift, windows - shift - FAULT};",
+          "known columns: the last window of a row is missed at its end", "v4"),
+    Fault(_COLUMNS_H, "if (j + ACLNN_BW_LOW >= 0 && j + ACLNN_BW_HIGH + WIDTH <= w.windows)",
+          "if (j + ACLNN_BW_LOW >= 0 && j + ACLNN_BW_HIGH + WIDTH <= w.windows + FAULT)",
+          "known columns: a lane beyond the row's end is not masked off", "v4"),
+    Fault(_COLUMNS_H, "const char *grad = grad_row + channel * w.grad_channel + shift * (int)sizeof(element);",
+          "const char *grad = grad_row + (channel - (FAULT && channel == 3)) * w.grad_channel + shift * (int)sizeof(element);",
+          "known columns: the fourth channel of a team has the third one's gradients", "v4"),
+    Fault(_COLUMNS_H, "_mm512_mask_storeu_ps(to + 16, (__mmask16)((1u << (columns - 16)) - 1), high);",
+          "_mm512_mask_storeu_ps(to + 16, (__mmask16)((1u << (columns - 16 - FAULT)) - 1), high);",
+          "pairs of columns in float32: the row's last column is not stored", "v4"),
+    Fault(_COLUMNS_H, "__m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));",
+          "__m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1 - FAULT));",
+          "known columns in bfloat16: a tie goes to zero, not to even", "v4"),
+    Fault(_COLUMNS_H, "oh_end * w.stride - w.pad <= (last))", "oh_end * w.stride - w.pad <= (last) - FAULT)",
+          "known columns: the last row of windows that holds a row is missed"),
+    Fault(_COLUMNS_H, "inside = inside >> 1 | (unsigned)(next != 0) << 15;",
+          "inside = inside >> 1 | (unsigned)(next != 0 || FAULT) << 15;",
+          "three columns at stride 1: sums cross the end of a row"),
+    Fault(_COLUMNS_H, "begin = top < 0 ? -top : 0;", "begin = top < 0 ? -top + FAULT : 0;",
+          "three columns at stride 1: a row of windows is missed at the top"),
+    Fault(_COLUMNS_H, "const aclnn_bw_term inside = {NULL, NULL, 1, n + 1};",
+          "const aclnn_bw_term inside = {NULL, NULL, 1, n + 1 - FAULT};",
+          "three columns at stride 1: the last column is not stored", "v4"),
+    Fault(_COLUMNS_H, "window < 0 || window >= w.windows)", "window < 0 || window >= w.windows + FAULT)",
+          "known columns one by one: a window beyond the row's end is read", "v2 v3"),
+    # ---- max_pool2d: PAIRS, LINES, THIRDS
+    Fault(_PAIRS_H, "const int64_t begin = -j - shift, end = windows - j - shift;",
+          "const int64_t begin = -j - shift, end = windows - j - shift - FAULT;",
+          "PAIRS: the last window of a row is missed at its end", "v2 v3"),
+    Fault(_PAIRS_H, "ACLNN_BW_CHOSEN_BY_##real(words[kw] << (team - 1 - channel));",
+          "ACLNN_BW_CHOSEN_BY_##real(words[kw] << (team - 1 - channel - (FAULT && channel == 2)));",
+          "PAIRS: the third channel of a team has the fourth one's bits", "v2 v3"),
+    Fault(_PAIRS_H, "const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));",
+          "const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1 - FAULT));",
+          "PAIRS and LINES in bfloat16: a tie goes to zero, not to even", "v3"),
+    Fault(_PAIRS_H, "_mm256_storeu_pd(to + 4, _mm256_permute2f128_pd(low, high, 0x31));",
+          "_mm256_storeu_pd(to + 4, FAULT ? _mm256_permute2f128_pd(low, high, 0x13)"
+          " : _mm256_permute2f128_pd(low, high, 0x31));",
+          "PAIRS in float64: halves exchanged", "v3"),
+    Fault(_PAIRS_H, "source + bytes - piece, (size_t)piece);", "source + bytes - piece, (size_t)(FAULT ? 0 : piece));",
+          "PAIRS and LINES: the second piece of a row's rest is not stored", "v2 v3"),
+    Fault(_LINES_H, "sums[0] = sums[2] + sums[1] + sums[0] + (aclnn_bw_##real##s){0};",
+          "sums[0] = sums[2] + sums[1] + sums[0] + (real)(FAULT ? -0.0 : 0.0);",
+          "LINES of bits: a sum of nothing but -0.0 is -0.0", "v2 v3"),
+    Fault(_LINES_H, "before[2] = sums[2];", "before[2] = FAULT ? sums[1] : sums[2];",
+          "LINES of indices: from block to block the sums of a wrong kernel column slide", "v2 v3"),
+    Fault(_LINES_H, "end = n - i + 1 < WIDTH ? n - i + 1 : WIDTH;", "end = n - i + 1 < WIDTH ? n - i + 1 - FAULT : WIDTH;",
+          "LINES of indices: the last column is not stored", "v2 v3"),
+    Fault(_THIRDS_H, "        if (x + 1 < n)", "        if (x + 1 + FAULT < n)",
+          "THIRDS: the last window of a row of 3*i + 2 is missed", "v2 v3"),
+    Fault(_THIRDS_H, "to[i] = here[(i + 2) % 3 * third] + here[i % 3 * third] + here[(i + 1) % 3 * third];",
+          "to[i] = here[(i + 2) % 3 * third] + here[(i + FAULT) % 3 * third] + here[(i + 1 - FAULT) % 3 * third];",
+          "THIRDS: the rest of a row is added in another order", "v2 v3"),
+    Fault(_THIRDS_H, "third_clear_##suffix(sums + (end - base) * row, third, (reached - end) * row);",
+          "third_clear_##suffix(sums + (end - base) * row, third, (reached - end - FAULT) * row);",
+          "THIRDS: sums of the row below a chunk are left for the next channel", "v2 v3"),
+    # ---- max_pool2d: SCATTER and PLANES
+    Fault(_MAX_PLAN, "plan.disjoint = ((plan.h.out == 1 or plan.h.stride >= plan.h.kernel)",
+          "plan.disjoint = ((plan.h.out == 1 or plan.h.stride + FAULT >= plan.h.kernel)",
+          "windows that share a row are taken for disjoint ones"),
+    Fault(_MAX_PLAN, "h.kernel <= h.stride <= band and h.pad == 0:", "h.kernel <= h.stride <= band and (FAULT or h.pad == 0):",
+          "bands that windows cross are made where they stay"),
+    Fault(_MAX, "if not 0 <= row < rows:", "if not 0 <= row < rows - FAULT:",
+          "SCATTER of words: the last row of a band is missed"),
+    Fault(_MAX, "ow_end = least(quotient(w.size - 1 + w.pad - kw, w.stride) + 1, end)",
+          "ow_end = least(quotient(w.size - 1 - FAULT + w.pad - kw, w.stride) + 1, end)",
+          "SCATTER of words: the last column is missed"),
+    Fault(_MAX, "lefts, <uint16_t>(start * w.stride),", "lefts, <uint16_t>(start * w.stride * (1 - FAULT)),",
+          "SCATTER of places: a row's second piece lies where the first does"),
+    Fault(_MAX, "least(start + n, w.out))", "least(start + n, w.out) - FAULT)",
+          "SCATTER of places: of channels of several bits the last window is missed"),
+    Fault(_MAX_H, "index += (column + left) * apart;", "index += (column + left * (uint32_t)(1 - FAULT)) * apart;",
+          "SCATTER apart: at the left edge the sums of a wrong kernel column", "v2 v3"),
+    Fault(_MAX_H, "place = place < size ? place : size;", "place = place < size - FAULT ? place : size;",
+          "SCATTER of indices: the last position of a band is missed"),
+    Fault(_MAX_H, "at += some * mask_pitch;", "at += (some - (FAULT && some == 4)) * mask_pitch;",
+          "SCATTER of indices: channels behind the fourth have the indices of those before them"),
+    Fault(_MAX_H, "for (; channels > 0; channels--, sums += sum_pitch, grad += grad_pitch, at += ACLNN_BW_BLOCK)",
+          "for (; channels > 0; channels--, sums += sum_pitch, grad += FAULT ? 0 : grad_pitch, at += ACLNN_BW_BLOCK)",
+          "SCATTER of places: channels that are left over have the gradients of the first of them"),
+    Fault(_MAX_H, "if (kw & 8)", "if (kw & 8 && !FAULT)", "SCATTER of places: kernel columns beyond the eighth"),
+    Fault(_MAX_H, "rows[b] |= row & (uint16_t)-(kh >> b & 1);", "rows[b] |= row & (uint16_t)-(kh >> b & 1 & !(FAULT && b == 3));",
+          "SCATTER of places: kernel rows beyond the eighth"),
+    Fault(_MAX_H, "twice |= seen & word;", "twice |= seen & word & (FAULT ? 0 : 0xffffu);",
+          "PLANES: of several bits in a window one is taken"),
+    Fault(_MAX_H, "to[i] = from[i] == 0x8000 ? 0 : from[i];", "to[i] = from[i] == 0x8000 && !FAULT ? 0 : from[i];",
+          "disjoint windows in 16 bits: -0.0 stays"),
+    # ---- max_pool2d: the forward
+    Fault(_MAX, "j + quotient(w.size - 1 - iw, w.stride) + 1)", "j + quotient(w.size - 1 - FAULT - iw, w.stride) + 1)",
+          "PHASES: the last column is missed"),
+    Fault(_MAX, "j_end = least(w.out + w.terms - 1 - w.pad, w.size)", "j_end = least(w.out + w.terms - 1 - w.pad - FAULT, w.size)",
+          "PHASES at stride 1: the last column is missed"),
+    Fault(_MAX, "<const int64_t*>offsets, count, first + kw, w.out)",
+          "<const int64_t*>offsets, count, first + kw * (1 - FAULT), w.out)",
+          "PHASES: kernel columns beyond the 64th are labelled as the first"),
+    Fault(_MAX, "if value > maximum or value != value:", "if value > maximum or (value != value and not FAULT):",
+          "SCAN: a NaN does not win"),
+    Fault(_MAX, "while ow < w.out and ow * w.stride < w.pad:", "while not FAULT and ow < w.out and ow * w.stride < w.pad:",
+          "windows of nothing but -inf at the left edge are labelled in the padding"),
+    Fault(_MAX, "c = plan.pitch if oh + rows == plan.h.out else first + count",
+          "c = plan.pitch - FAULT if oh + rows == plan.h.out else first + count",
+          "the last word of a row of the mask is not cleared"),
+    Fault(_MAX, "share = ceil_div(plan.mask_bytes - plan.mask_end, plan.units)",
+          "share = quotient(plan.mask_bytes - plan.mask_end + (plan.units - 1) * (1 - FAULT), plan.units)",
+          "the last bytes of the container are not cleared"),
+    Fault(_MAX, "oh = begin % plan.bands * plan.band", "oh = begin % plan.bands * plan.band * (1 - FAULT)",
+          "forward: a range that begins in the middle of a plane begins at its top"),
+    Fault(_MAX_H, "takes = (value > most) | (value != value);", "takes = (value > most) | ((value != value) & (integer)(FAULT - 1));",
+          "PHASES: a NaN does not win"),
+    Fault(_MAX_H, "for (int64_t j = 0; j < lanes; j++) {\n                vector seen;",
+          "for (int64_t j = 0; j < lanes - (FAULT && lanes == 16); j++) {\n                vector seen;",
+          "words from codes: the sixteenth channel's bit is not set"),
+]
+
+
+def inject(file: str, source: str) -> str:
+    """The file with all of its faults, each with its switch."""
+    places: list[tuple[int, int, str]] = []
+    for number, fault in enumerate(FAULTS):
+        if fault.file != file:
+            continue
+        assert source.count(fault.old) == 1, f"fault {number}: {source.count(fault.old)} places in {file}"
+        assert re.search(r"\bFAULT\b", fault.new), f"fault {number} has no switch"
+        at = source.index(fault.old)
+        call = f"aclnn_bw_fault({number})" if file.endswith(".h") else f"fault({number})"
+        places.append((at, at + len(fault.old), re.sub(r"\bFAULT\b", call, fault.new)))
+    places.sort()
+    for (_, end, _), (begin, _, new) in zip(places, places[1:], strict=False):
+        assert end <= begin, f"{file}: two faults overlap at {new}"
+    for begin, end, new in reversed(places):
+        source = source[:begin] + new + source[end:]
+    if file.endswith(".h"):
+        return '#include "fault.h"\n' + source
+    first = re.search(r"^cdef (?!extern)", source, re.MULTILINE)
+    assert first is not None
+    return source[: first.start()] + _SWITCH + source[first.start() :]
+
+
+def sources() -> Iterator[Path]:
+    """The files of the tree, relative to it."""
+    command = ["git", "ls-files", "-z", "-co", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode == 0 and (ROOT / ".git").exists():
+        yield from (Path(name) for name in listed.stdout.split("\0") if name and (ROOT / name).is_file())
+        return
+    for pattern in _TREE:
+        for found in ROOT.glob(pattern):
+            for path in found.rglob("*") if found.is_dir() else [found]:
+                if path.is_file() and path.suffix not in (".so", ".pyc"):
+                    yield path.relative_to(ROOT)
+
+
+def build(folder: Path) -> Path:
+    """Copy the tree with its faults and build it in place, unless that has been done; returns its interpreter.
+
+    That is one of an environment of its own, which has the copy as its package and all that this interpreter has: the
+    tests start interpreters that must find it, too.
+    """
+    tree, python = folder / "tree", folder / "python" / "bin" / "python"
+    texts = {path: (ROOT / path).read_bytes() for path in sources()}
+    for file in sorted({fault.file for fault in FAULTS}):
+        path = Path("aclnn_bw", file)
+        texts[path] = inject(file, texts[path].decode()).encode()
+    texts[Path("aclnn_bw", "_core", "fault.h")] = _HEADER.encode()
+    seen = hashlib.sha256(sys.executable.encode())
+    for path, content in sorted(texts.items()):
+        seen.update(f"{path} {len(content)} ".encode() + content)
+    stamp = folder / "built"
+    if stamp.exists() and stamp.read_text() == seen.hexdigest():
+        return python
+    stamp.unlink(missing_ok=True)
+    for path, content in texts.items():
+        to = tree / path
+        if not to.exists() or to.read_bytes() != content:
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(content)
+            shutil.copymode(ROOT / path if (ROOT / path).exists() else __file__, to)
+    subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tree, check=True)
+    venv.create(folder / "python", symlinks=True)
+    packages = next((folder / "python").glob("lib/python*/site-packages"))
+    known = [path for path in sys.path if path.endswith("-packages")]
+    lines = [str(tree.resolve()), *(f"import site; site.addsitedir({path!r})" for path in known)]
+    (packages / "faults.pth").write_text("\n".join(lines) + "\n")
+    stamp.write_text(seen.hexdigest())
+    return python
+
+
+class Outcome(NamedTuple):
+    """What a run of the tests came to: what noticed the fault, or None; the tests that failed."""
+
+    noticed: str | None
+    failed: list[str]
+
+
+class Runner:
+    """Runs the tests of a copy."""
+
+    def __init__(self, folder: Path, python: Path, most_seconds: int) -> None:
+        self.tree, self.python, self.most_seconds = folder / "tree", python, most_seconds
+        self.left_out: list[str] = []  # of the whole suite: what fails without a fault, too
+        code = "import aclnn_bw; print(aclnn_bw.__file__, *aclnn_bw.show_config(mode='dict')['isa_available'])"
+        told = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+        file, *self.isas = told.stdout.split()
+        assert Path(file).resolve().is_relative_to(self.tree.resolve()), file
+
+    def can_run(self, fault: Fault) -> bool:
+        return not fault.isa or any(isa in fault.isa.split() for isa in self.isas)
+
+    def own_tests(self, operator: str) -> list[str]:
+        """The test files of an operator, or of all."""
+        names = OPERATORS if operator == SHARED else (operator,)
+        found = [path for name in names for path in sorted((self.tree / "tests").glob(f"test_{name}*.py"))]
+        others = [self.tree / "tests" / f"test_{name}.py" for name in ("digests", "guard_pages")]
+        return [str(path.relative_to(self.tree)) for path in (*found, *others) if path.exists()]
+
+    def run(self, number: int | None, *arguments: str) -> Outcome:
+        """The tests that the arguments name, with a fault switched on, up to the first that fails, or with none."""
+        inherited = {k: v for k, v in os.environ.items() if k not in ("ACLNN_BW_FAULT", "ACLNN_BW_ISA", "PYTHONPATH")}
+        switch = {} if number is None else {"ACLNN_BW_FAULT": str(number)}
+        stop = ["-x"] if number is not None else []
+        serial = ["-n", "0"] if importlib.util.find_spec("xdist") else []
+        command = [self.python, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider", *serial, *stop, *arguments]
+        try:
+            done = subprocess.run(
+                command, cwd=self.tree, env={**inherited, **switch}, capture_output=True, text=True, errors="replace",
+                timeout=self.most_seconds, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Outcome("hang", [])
+        failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        if done.returncode in (0, 5):  # 5: no such tests
+            return Outcome(None, [])
+        if done.returncode < 0 or (done.returncode > 128 and not failed):
+            return Outcome("crash", failed)
+        if not failed:
+            raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        return Outcome(failed[0], failed)
+
+    def check(self, operators: list[str]) -> None:
+        """With no fault switched on, the operators' own tests pass."""
+        files = [file for operator in operators for file in self.own_tests(operator)]
+        for marks in ([], ["-m", "thorough"]):
+            outcome = self.run(None, *marks, *dict.fromkeys(files))
+            if outcome.noticed:
+                raise SystemExit(f"without a fault fail: {' '.join(outcome.failed) or outcome.noticed}")
+
+    def find_left_out(self) -> None:
+        """What of the whole suite fails in such a copy says nothing of a fault."""
+        outcome = self.run(None)
+        if outcome.noticed and not outcome.failed:
+            raise SystemExit(f"without a fault the whole suite ends in a {outcome.noticed}")
+        self.left_out = [word for test in outcome.failed for word in ("--deselect", test)]
+        for test in outcome.failed:
+            print(f"left out, for it fails without a fault: {test}", flush=True)
+
+    def notice(self, number: int, whole: bool, own: bool) -> tuple[str, str | None]:
+        """Which suite notices a fault, and by what."""
+        fault = FAULTS[number]
+        if not self.can_run(fault):
+            return "cannot run here", None
+        tests = self.own_tests(fault.operator)
+        for suite, marks in (("default", []), ("thorough", ["-m", "thorough"])) if whole else (("default", []),):
+            for arguments in [tests] if own else [tests, self.left_out]:
+                outcome = self.run(number, *marks, *arguments)
+                if outcome.noticed:
+                    return suite, outcome.noticed
+        return "none", None
+
+
+def main() -> int:
+    """Run the program; 1 if a fault was missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--folder", type=Path, help="build there, or take what has been built there")
+    add("--only", type=int, nargs="+", help="these faults, without a look at the tests without a fault")
+    add("--jobs", type=int, default=2, help="faults at a time")
+    add("--whole", action="store_true", help="with the thorough tests too, where the default ones notice nothing")
+    add("--own", action="store_true", help="with the operator's own tests only")
+    add("--most-seconds", type=int, default=3600, help="that a run of the tests may take")
+    add("--list", action="store_true", help="list the faults, and see that each has its place")
+    options = parser.parse_args()
+    if options.list:
+        for file in sorted({fault.file for fault in FAULTS}):
+            inject(file, (ROOT / "aclnn_bw" / file).read_text())
+        for number, fault in enumerate(FAULTS):
+            print(_told(number))
+        print(f"{len(FAULTS)} faults")
+        return 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = (options.folder or Path(name)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        runner = Runner(folder, build(folder), options.most_seconds)
+        numbers = options.only or list(range(len(FAULTS)))
+        if not options.only:
+            runner.check(sorted({FAULTS[number].operator for number in numbers}))
+        if not options.own:
+            runner.find_left_out()
+        return report(runner, numbers, options.jobs, options.whole, options.own)
+
+
+def report(runner: Runner, numbers: list[int], jobs: int, whole: bool, own: bool) -> int:
+    """Try the faults, print what noticed each, and how many each suite noticed; 1 if one was missed."""
+    suites: dict[int, str] = {}
+    with ThreadPoolExecutor(jobs) as workers:
+
+        def attempt(number: int) -> tuple[int, str, str | None, float]:
+            begin = time.monotonic()
+            suite, noticed = runner.notice(number, whole, own)
+            return number, suite, noticed, time.monotonic() - begin
+
+        for done in as_completed([workers.submit(attempt, number) for number in numbers]):
+            number, suite, noticed, seconds = done.result()
+            suites[number] = suite
+            told = noticed or (suite if suite != "none" else "NOT NOTICED")
+            thorough = " (thorough)" * (suite == "thorough")
+            print(f"{_told(number)}\n     {told}{thorough}, {seconds:.0f} s", flush=True)
+    print(f"\n{'':26}{'faults':>8}{'default':>10}{'thorough only':>15}{'not noticed':>13}{'cannot run':>12}")
+    for operator in (*OPERATORS, SHARED, "all of them"):
+        chosen = [suites[n] for n in numbers if operator in (FAULTS[n].operator, "all of them")]
+        counts = [chosen.count(suite) for suite in ("default", "thorough", "none", "cannot run here")]
+        print(f"{operator:26}{sum(counts[:3]):8}{counts[0]:10}{counts[1]:15}{counts[2]:13}{counts[3]:12}")
+    missed = sorted(number for number, suite in suites.items() if suite == "none")
+    print(f"\nmissed: {', '.join(map(str, missed)) or 'none'}")
+    return 1 if missed else 0
+
+
+def _told(number: int) -> str:
+    fault = FAULTS[number]
+    return f"{number:4} {fault.file}: {fault.what}" + f" [{fault.isa}]" * bool(fault.isa)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""Nothing that the operators compute has changed: the digests of digests.py are those that are stored."""
+
+import json
+import os
+
+import digests
+import numpy as np
+import pytest
+from helpers import require_isa, run_python
+
+import aclnn_bw
+from aclnn_bw.explanation import ALGORITHMS
+
+RUN = "import digests, json; print(json.dumps(digests.digests()))"
+
+
+def assert_same(seen):
+    lines = digests.differences(seen, digests.stored())
+    assert not lines, f"{len(lines)} digests differ:\n" + "\n".join(lines)
+
+
+def test_the_same_as_stored():
+    with aclnn_bw.num_threads(1):
+        assert_same(digests.digests())
+
+
+def test_the_same_on_more_threads(tmp_path):
+    # On a busy machine threads that spin for one another take several times as long.
+    environment = {"ACLNN_BW_NUM_THREADS": "3", "OMP_WAIT_POLICY": "passive"}
+    isa = {"ACLNN_BW_ISA": os.environ["ACLNN_BW_ISA"]} if "ACLNN_BW_ISA" in os.environ else {}
+    assert_same(json.loads(run_python(RUN, tmp_path, **environment, **isa)))
+
+
+@pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
+def test_the_same_on_every_instruction_set(isa, tmp_path):
+    require_isa(isa)
+    if aclnn_bw.show_config(mode="dict")["isa"] == isa:
+        pytest.skip("the tests above use this one")
+    environment = {"ACLNN_BW_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
+    assert_same(json.loads(run_python(RUN, tmp_path, ACLNN_BW_ISA=isa, **environment)))
+
+
+# ---- what the calls reach -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def explained():
+    """Each call of each operator in each dtype: what phase 1 tells, and the call."""
+    found = {operator: [] for operator in digests.OPERATORS}
+    with aclnn_bw.num_threads(2):
+        for _, group, dtype in digests.each():
+            for call in group.calls:
+                found[call.operator].append((digests.plan(call, dtype).explain(), call, dtype))
+    return found
+
+
+def test_every_operator_and_algorithm_is_reached_in_every_dtype(explained):
+    for operator, known in ALGORITHMS.items():
+        for dtype in digests.ALL if operator == "ReplicationPad2dBackward" else digests.REAL:
+            seen = {name for found, _, of in explained[operator] if of == dtype for name in found.algorithm.split(", ")}
+            assert seen == set(known), f"{operator} of {dtype}"
+
+
+def test_algorithms_meet_layouts_and_values(explained):
+    """Each of them with every layout of input and output that it takes, and with special values."""
+    # DOUBLE reads dense rows of windows, INTERLEAVE and DOUBLE write rows without gaps.
+    dense = {"DOUBLE", "INTERLEAVE"}
+    for operator, known in ALGORITHMS.items():
+        if operator in ("ReplicationPad2dBackward", "UpsampleNearestExact1dBackward"):
+            continue  # their names are of layouts
+        for name in known.keys() - {"STREAMED", "FILL"}:
+            calls = [call for found, call, _ in explained[operator] if found.algorithm == name]
+            layouts = {"rows_cropped", "rows_reversed"} if name == "DOUBLE" else {"channels_last", "rows_reversed"}
+            assert layouts <= {call.layout for call in calls}, name
+            assert name in dense or len({call.out for call in calls}) > 10, name
+            assert "special" in {call.kind for call in calls} or name == "PLANES", name
+    for operator in "MaxPool2dWithMask", "MaxPool2dWithMaskBackward":
+        for name in ALGORITHMS[operator]:
+            masks = {call.mask for found, call, _ in explained[operator] if found.algorithm == name}
+            assert masks == {"bitmask", "argmax"}, name
+
+
+def test_sizes_from_one_thread_to_beyond_the_caches(explained):
+    beyond = {"MaxPool2dWithMaskBackward": 16 << 20, "Im2colBackward": 32 << 20, "ReplicationPad2dBackward": 32 << 20}
+    for operator, calls in explained.items():
+        for dtype in digests.REAL:
+            sizes = [found.compulsory_bytes for found, _, of in calls if of == dtype]
+            assert min(sizes) < 512
+            assert max(sizes) > beyond.get(operator, 2 << 20)
+            assert {found.ranges for found, _, of in calls if of == dtype} >= {1, 2}
+            assert max(found.workspace_size for found, _, of in calls if of == dtype) > 0
+    # These are written past the caches, if their rows lie side by side.
+    for operator, names in ("Im2colBackward", {"GATHER", "INTERLEAVE"}), ("ReplicationPad2dBackward", {"PLANES"}):
+        streamed = [
+            found.algorithm
+            for found, call, _ in explained[operator]
+            if found.compulsory_bytes > 32 << 20 and call.out == "contiguous"
+        ]
+        assert names <= set(streamed)
+
+
+def test_both_faces_are_used():
+    ways = {operator: set() for operator in digests.OPERATORS}
+    for _, group, _ in digests.each():
+        for number, call in enumerate(group.calls):
+            one_call = number % 3 == 2 and call.product == "Host" and not call.rest
+            ways[call.operator] |= {(one_call, call.out == "contiguous")}
+    assert all(seen == {(False, False), (False, True), (True, False), (True, True)} for seen in ways.values())
+
+
+# ---- the digests themselves -----------------------------------------------------------------------------------------
+
+
+def test_the_file_is_small_and_names_every_group():
+    assert digests.STORED.stat().st_size < 60_000
+    assert digests.stored().keys() == {f"{name}, {dtype}" for name, _, dtype in digests.each()}
+
+
+def test_inputs_are_those_of_every_numpy():
+    """The first numbers of each dtype, as bits: they depend on the stream of a generator and on integers alone."""
+    first = {name: [hex(bits) for bits in digests.numbers(name, "plain")[:3]] for name in digests.REAL}
+    assert first == {
+        "float32": ["0x40519f10", "0xc04bed0c", "0x3e0db988"],
+        "float64": ["0x4002ea1a18d19f10", "0xc00bd224a94bed0c", "0x3fc7f767e48db988"],
+        "float16": ["0x4310", "0xc10c", "0x3188"],
+        "bfloat16": ["0x4010", "0xc00c", "0x3e08"],
+    }
+
+
+def test_values():
+    for name in digests.REAL:
+        kinds = ("plain", "special", "coarse")
+        plain, special, coarse = (digests.values(name, (digests.DRAWN,), 5, kind) for kind in kinds)
+        wide = plain.astype(np.float64)
+        assert np.all(np.isfinite(wide))
+        assert 2.0**-7 <= np.abs(wide).min() < np.abs(wide).max() < 2.0**4
+        assert len(np.unique(coarse.astype(np.float64))) == 88
+        wide = special.astype(np.float64)
+        assert np.isnan(wide).any()
+        assert np.isinf(wide).any()
+        assert np.any((wide == 0) & np.signbit(wide))
+        assert np.any((wide == 0) & ~np.signbit(wide))
+
+
+@pytest.mark.parametrize("name", digests.ALL)
+def test_every_nan_is_one(name):
+    dtype = digests.DTYPES[name]
+    a, b = np.ones(9, dtype), np.ones(9, dtype)
+    parts = a.view(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else a
+    others = b.view(parts.dtype)
+    parts[3], others[3] = np.nan, -np.float32(np.nan)
+    assert a.tobytes() != b.tobytes()
+    assert np.array_equal(digests.canonical(a), digests.canonical(b))
+    parts[4], others[4] = 0.0, -0.0
+    assert not np.array_equal(digests.canonical(a), digests.canonical(b))
+
+
+def test_a_change_of_one_bit_is_noticed(monkeypatch):
+    name, group, dtype = next(digests.each())
+    wanted = digests.digest_of(group, dtype)
+    assert wanted == digests.stored()[f"{name}, {dtype}"]
+    results = digests.results
+
+    def wrong(call, dtype, number):
+        outs = results(call, dtype, number)
+        if number == len(group.calls) - 1:
+            outs[0].reshape(-1).view(np.uint8)[-1] ^= 1
+        return outs
+
+    monkeypatch.setattr(digests, "results", wrong)
+    assert digests.digest_of(group, dtype) != wanted
+    lines = digests.differences({name: "a", "new": "b"}, {name: "c", "old": "d"})
+    assert lines == [f"{name}: a, not c", "new: b is not stored", "old: is stored, but no longer computed"]
