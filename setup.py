@@ -29,7 +29,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError, SetupError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))    # which pip leaves out
-from setup_kept import kept, portable, prerequisites, translate  # noqa: E402
+from setup_kept import kept, portable, prerequisites, translate
 
 PACKAGE = "aclnn_bw"
 VARIANTS = ("v2", "v3", "v4")

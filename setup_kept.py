@@ -1,7 +1,8 @@
 """What setup.py keeps of the build before: a file is made again only if something that it is made from is another.
 
-Beside each file that was made lies a stamp, ``NAME.made``: what was read for it, and a digest of all their contents, the
-flags and the tools. It is a module, as setup.py is none: the processes that translate find ``translate`` by its name.
+Beside each file that was made lies a stamp, ``NAME.made``: the files that were read for it, and a digest of their
+contents, the flags and the tools. It is a module, as setup.py is none: the processes that translate find ``translate``
+by its name.
 """
 import functools
 import hashlib

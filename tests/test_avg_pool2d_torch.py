@@ -49,6 +49,7 @@ def assert_parity(pool, dtype, rng):
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
 
+@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5, 7, (1, 3), (3, 2), (5, 1), (2, 7)], ids=str)
 def test_grid(kernel, dtype, rng):

@@ -24,6 +24,7 @@ def test_the_same_as_stored():
         assert_same(digests.digests())
 
 
+@pytest.mark.thorough
 def test_the_same_on_more_threads(tmp_path):
     # On a busy machine threads that spin for one another take several times as long.
     environment = {"ACLNN_BW_NUM_THREADS": "3", "OMP_WAIT_POLICY": "passive"}

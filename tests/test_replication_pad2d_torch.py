@@ -72,6 +72,7 @@ PADDINGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("padding", PADDINGS, ids=str)
 def test_grid(padding, dtype, rng):
@@ -80,6 +81,7 @@ def test_grid(padding, dtype, rng):
             assert_parity((*leading, height, width), padding, dtype, rng)
 
 
+@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize(
     ("shape", "padding"),

@@ -12,12 +12,15 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import itertools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import venv
 from collections.abc import Iterator
@@ -29,6 +32,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 OPERATORS = ("avg_pool2d", "im2col", "max_pool2d", "replication_pad2d", "upsample_nearest_exact1d")
 SHARED = "shared by all"
+
+SUITES: dict[str, tuple[str, ...]] = {"default": (), "thorough": ("-m", "thorough")}
+MISSED, CANNOT_RUN = "not noticed", "cannot run here"
 
 # Of a tree that is no checkout.
 _TREE = (
@@ -81,12 +87,12 @@ _UP, _UP_H = "_kernels/upsample_nearest_exact1d.pyx", "_kernels/upsample_nearest
 _HALF_H, _CONVERT_H, _COPY_H = "_kernels/half.h", "_kernels/convert.h", "_kernels/copy.h"
 _ROWS, _TRANSPOSE_H = "_kernels/rows.pxd", "_kernels/transpose.h"
 _AVG_PLAN, _AVG_TYPES = "_core/avg_pool2d.pyx", "_core/avg_pool2d.pxd"
-_MAX_PLAN, _PAD_PLAN, _UP_PLAN = "_core/max_pool2d.pyx", "_core/replication_pad2d.pyx", "_core/upsample_nearest_exact1d.pyx"
+_MAX_PLAN, _PAD_PLAN = "_core/max_pool2d.pyx", "_core/replication_pad2d.pyx"
+_UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
 
 FAULTS = [
     # ---- conversions, and rows that all share
-    Fault(_HALF_H, "exponent == 0x0f800000 ? 112u << 23 : 0)",
-          "exponent == 0x0f800000 && !FAULT ? 112u << 23 : 0)",
+    Fault(_HALF_H, "exponent == 0x0f800000 ? 112u << 23 : 0)", "exponent == 0x0f800000 && !FAULT ? 112u << 23 : 0)",
           "float16 widened without F16C: inf and NaN are finite", "v2"),
     Fault(_HALF_H, "uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;",
           "uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1 & ~FAULT)) >> 13;",
@@ -128,7 +134,8 @@ FAULTS = [
           "float64 rounded to odd: up, beyond the tie that it is below"),
     Fault(_CONVERT_H, "bits |= (double)nearest != value;", "bits |= !FAULT && (double)nearest != value;",
           "float64 to 16 bits: rounded twice"),
-    Fault(_COPY_H, "for (; bytes - at > (size); at += (size))", "for (; bytes - at > (size) + (size_t)(4 * FAULT); at += (size))",
+    Fault(_COPY_H, "for (; bytes - at > (size); at += (size))",
+          "for (; bytes - at > (size) + (size_t)(4 * FAULT); at += (size))",
           "a short row copied: what is just longer than whole pieces lacks its beginning"),
     Fault(_ROWS, "block[j] = source[(i + j) * stride]", "block[j] = source[(i + j - FAULT * (i > 0)) * stride]",
           "a strided row loaded: off by one from the second block on"),
@@ -168,8 +175,8 @@ FAULTS = [
           "store(to + to_pitch, FAULT ? prefix##_unpackhi_epi64(b, a) : prefix##_unpackhi_epi64(a, b));",
           "a block of 64-bit cells transposed: two lanes exchanged"),
     Fault(_TRANSPOSE_H, "aclnn_bw_bits_16 third = ACLNN_BW_SHUFFLE(a, b, 2, 5, 8, 11, 14, 0, 0, 0);",
-          "aclnn_bw_bits_16 third = FAULT ? ACLNN_BW_SHUFFLE(a, b, 2, 5, 8, 14, 11, 0, 0, 0) "
-          ": ACLNN_BW_SHUFFLE(a, b, 2, 5, 8, 11, 14, 0, 0, 0);",
+          "aclnn_bw_bits_16 third = FAULT ? ACLNN_BW_SHUFFLE(a, b, 2, 5, 8, 14, 11, 0, 0, 0) : ACLNN_BW_SHUFFLE(a, "
+          "b, 2, 5, 8, 11, 14, 0, 0, 0);",
           "three columns of 16-bit cells split: two lanes exchanged"),
     Fault(_TRANSPOSE_H, "const int64_t i = a < rows - split ? a : rows - split;",
           "const int64_t i = a < rows - split ? a : rows - split - (FAULT && rows > split);",
@@ -226,8 +233,8 @@ FAULTS = [
           "transpose(to + before, step, source, along, n, channels - FAULT, sizeof(element))",
           "channels side by side: the last one of a group is not packed"),
     Fault(_AVG, "row_factors[i] = <real>(1.0 / <double>window_length(&plan.h, oh + i, plan.count_include_pad))",
-          "row_factors[i] = <real>(1.0 / <double>window_length("
-          "&plan.h, oh + i - FAULT * (oh + i > 0), plan.count_include_pad))",
+          "row_factors[i] = <real>(1.0 / <double>window_length(&plan.h, oh + i - FAULT * (oh + i > 0), "
+          "plan.count_include_pad))",
           "WALK and SPREAD: the divisors of a row of windows are those of the row above"),
     Fault(_AVG, "spread_factors(plan, factors, plan.column_first[0] + p)",
           "spread_factors(plan, factors, plan.column_first[0] + p * (1 - FAULT))",
@@ -236,16 +243,18 @@ FAULTS = [
           "q = begin // plan.tiles % plan.bands * plan.band * (1 - FAULT)",
           "a range that begins in the middle of a plane begins at its top"),
     Fault(_AVG, "grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]",
-          "grad_output__hw += (plan.grad_output_strides[0]"
-          " - plan.channels * plan.grad_output_strides[1]) * (1 - FAULT)",
+          "grad_output__hw += (plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]) * (1 - "
+          "FAULT)",
           "gradOutput's gap between two images is not stepped over"),
     Fault(_AVG_H, "_mm512_add_epi32(lane, _mm512_set1_epi32((int)k)),",
           "_mm512_add_epi32(lane, _mm512_set1_epi32((int)k - (FAULT && k == 4))),",
           "WALK of 5 columns: the fifth term is the fourth", "v4"),
-    Fault(_AVG_H, "(end < 0 ? 0 : end < lanes ? end : lanes)", "(end < 0 ? 0 : end < lanes ? end - (FAULT && end > 0) : lanes)",
+    Fault(_AVG_H, "(end < 0 ? 0 : end < lanes ? end : lanes)",
+          "(end < 0 ? 0 : end < lanes ? end - (FAULT && end > 0) : lanes)",
           "the last window of a row is masked off", "v2 v3"),
     Fault(_AVG_H, "aclnn_bw_words normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;",
-          "aclnn_bw_words normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & (uint32_t)(1 - FAULT))) >> 13;",
+          "aclnn_bw_words normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & (uint32_t)(1 - FAULT))) >> "
+          "13;",
           "float16 vectors narrowed without F16C: a tie goes to zero, not to even", "v2"),
     Fault(_AVG_H, "return bits + 0x7fff + (bits >> 16 & 1);",
           "return bits + 0x7fff + (bits >> 16 & (uint32_t)(1 - FAULT));",
@@ -259,13 +268,16 @@ FAULTS = [
     Fault(_WALK_H, "to[2] = ACLNN_BW_SPREAD(CELLS, to[2], cells[2], ACLNN_BW_THIRD, LANES, EACH, 2);",
           "to[2] = ACLNN_BW_SPREAD(CELLS, to[2], cells[2 - FAULT], ACLNN_BW_THIRD, LANES, EACH, 2);",
           "SPREAD at stride 3: third columns of the last vector are second ones"),
-    Fault(_WALK_H, "        if (bytes & size) {", "        if (bytes & size && !(FAULT && size == (int64_t)sizeof(ELEMENT))) {",
+    Fault(_WALK_H, "        if (bytes & size) {",
+          "        if (bytes & size && !(FAULT && size == (int64_t)sizeof(ELEMENT))) {",
           "a vector stored piece by piece: an odd last element is not"),
     Fault(_WALK_H, "int64_t begin = window < 0 ? -window : 0, end = windows - window < n ? windows - window : n;",
-          "int64_t begin = window < 0 ? -window : 0, end = windows - window - FAULT < n ? windows - window - FAULT : n;",
+          "int64_t begin = window < 0 ? -window : 0, end = windows - window - FAULT < n ? windows - window - FAULT : "
+          "n;",
           "a row copied with zeros around it: its last window is not", "v2 v3"),
     Fault(_WALK_H, "const REALS row_factor = by_column ? zero + row_factors[row + warm] : factor;",
-          "const REALS row_factor = by_column ? zero + row_factors[row + warm - (FAULT && row >= 0 && warm)] : factor;",
+          "const REALS row_factor = by_column ? zero + row_factors[row + warm - (FAULT && row >= 0 && warm)] : "
+          "factor;",
           "WALK: the divisors of a row of windows are those of the row above"),
     Fault(_WALK_H, "cut = (window < 0) + 2 * (over > 0);", "cut = (window < 0) + 2 * (over > FAULT);",
           "WALK: one lane beyond the row's end is not cleared", "v2 v3"),
@@ -276,8 +288,8 @@ FAULTS = [
           "const int64_t left = w->groups - begin, window = begin - (FAULT && begin > 0) + w->first[0];",
           "WALK in 16 bits: a row's second piece is off by one", "v2 v3"),
     Fault(_WALK_H, "const int64_t window = begin + w->first[0], across = (columns < LANES ? LANES : columns) + reach;",
-          "const int64_t window = begin - (FAULT && begin > 0) + w->first[0],"
-          " across = (columns < LANES ? LANES : columns) + reach;",
+          "const int64_t window = begin - (FAULT && begin > 0) + w->first[0], across = (columns < LANES ? LANES : "
+          "columns) + reach;",
           "SPREAD in 16 bits: the pieces of a long row are off by one", "v2 v3"),
     Fault(_WALK_H, "all[i] = terms > 1 ? zero + above[i] + sums[i] : zero + sums[i];",
           "all[i] = terms > 1 ? (FAULT ? -zero : zero) + above[i] + sums[i] : zero + sums[i];",
@@ -307,8 +319,10 @@ FAULTS = [
     Fault(_IM2COL, "add_plain(to + i * step, step, <const real*>block, 1, m)",
           "add_plain(to + (i - FAULT * (i > 0)) * step, step, <const real*>block, 1, m)",
           "SCATTER in 16 bits: off by one window from the second block of a row on"),
-    Fault(_IM2COL, "begin = <int64_t>((edge - position - 1) // <uint64_t>plan.w.stride + 1) if plan.w.stride > 1 else (",
-          "begin = <int64_t>((edge - position - 1) // <uint64_t>plan.w.stride + 1 - FAULT) if plan.w.stride > 1 else (",
+    Fault(_IM2COL, "begin = <int64_t>((edge - position - 1) // <uint64_t>plan.w.stride + 1) if plan.w.stride > 1 "
+          "else (",
+          "begin = <int64_t>((edge - position - 1) // <uint64_t>plan.w.stride + 1 - FAULT) if plan.w.stride > 1 else "
+          "(",
           "SCATTER: a row whose windows begin in the padding is missed"),
     Fault(_IM2COL, "end = quotient(end - 1, plan.w.stride) + 1",
           "end = quotient(end - 1, plan.w.stride) + 1 - (FAULT if (end - 1) % plan.w.stride == 0 else 0)",
@@ -356,7 +370,8 @@ FAULTS = [
     Fault(_IM2COL, "stream(out + row * columns, lines, n * columns * sizeof(element))",
           "stream(out + row * columns, lines, (n * columns - FAULT) * sizeof(element))",
           "streamed: the last element of a stretch is not"),
-    Fault(_IM2COL, "ih = (begin - c * plan.bands) * plan.band", "ih = (begin - c * plan.bands) * plan.band * (1 - FAULT)",
+    Fault(_IM2COL, "ih = (begin - c * plan.bands) * plan.band",
+          "ih = (begin - c * plan.bands) * plan.band * (1 - FAULT)",
           "a range that begins in the middle of a plane begins at its top"),
     Fault(_IM2COL, "source += plan.grad_output_strides[0] - plan.channels * channel",
           "source += (plan.grad_output_strides[0] - plan.channels * channel) * (1 - FAULT)",
@@ -374,7 +389,8 @@ FAULTS = [
     Fault(_IM2COL_H, "const uint16_t *other_words = words + (other - edge) * (TAPS);",
           "const uint16_t *other_words = words + (FAULT ? 0 : other - edge) * (TAPS);",
           "GATHER: the second block of a pair at the edges has the first one's lanes", "v2 v3"),
-    Fault(_IM2COL_H, "start > length - 8 ? length - 8 - start : 0;", "start > length - 8 ? length - 8 - FAULT - start : 0;",
+    Fault(_IM2COL_H, "start > length - 8 ? length - 8 - start : 0;",
+          "start > length - 8 ? length - 8 - FAULT - start : 0;",
           "16 bits read within a column and shifted: its last window is lost", "v3"),
     Fault(_IM2COL_H, "            lanes[i] = from[i];", "            lanes[i] = from[FAULT && i > 0 ? i - 1 : i];",
           "16 bits of a column of less than a vector: off by one", "v3"),
@@ -393,12 +409,14 @@ FAULTS = [
           "GATHER in bfloat16: a tie goes to zero, not to even", "v3"),
     Fault(_IM2COL_H, "return x + 0x7fff + (x >> 16 & 1);", "return x + 0x7fff + (x >> 16 & (uint32_t)(1 - FAULT));",
           "planes like one row in bfloat16: a tie goes to zero, not to even", "v2 v3"),
-    Fault(_IM2COL_H, "? n - i - (WIDTH) : ((M) - 1) * (WIDTH);", "? n - i - (WIDTH) - (FAULT && (M) > 1) : ((M) - 1) * (WIDTH);",
+    Fault(_IM2COL_H, "? n - i - (WIDTH) : ((M) - 1) * (WIDTH);",
+          "? n - i - (WIDTH) - (FAULT && (M) > 1) : ((M) - 1) * (WIDTH);",
           "planes like one row: the last vector is one too early", "v2 v3"),
     Fault(_IM2COL_H, "sum.odd += (aclnn_bw_floats)(x & 0xffff0000);",
           "sum.odd += (aclnn_bw_floats)(x & (0xffff0000u | (FAULT ? 0xffffu : 0)));",
           "planes like one row in bfloat16: the number before stays in the lower bits", "v2 v3"),
-    Fault(_IM2COL_H, "if (row + down >= 0 && row + down < h->windows)", "if (row + down >= 0 && row + down + FAULT < h->windows)",
+    Fault(_IM2COL_H, "if (row + down >= 0 && row + down < h->windows)",
+          "if (row + down >= 0 && row + down + FAULT < h->windows)",
           "planes like one row: the last row of windows is missed", "v2 v3"),
     Fault(_IM2COL_H, "for (; position >= h->windows && a < h->taps; a += h->tap_step)",
           "for (; position >= h->windows + FAULT && a < h->taps; a += h->tap_step)",
@@ -408,8 +426,8 @@ FAULTS = [
     Fault(_IM2COL_H, "        if ((M) == 1 && s & 1)", "        if ((M) == 1 && s & 1 && !FAULT)",
           "rows of two phases: even and odd columns exchanged in a last block at an odd place", "v3"),
     Fault(_IM2COL_H, "_mm256_storeu_pd(p + 4, _mm256_permute2f128_pd(low, high, 0x31));",
-          "_mm256_storeu_pd(p + 4, FAULT ? _mm256_permute2f128_pd(low, high, 0x13)"
-          " : _mm256_permute2f128_pd(low, high, 0x31));",
+          "_mm256_storeu_pd(p + 4, FAULT ? _mm256_permute2f128_pd(low, high, 0x13) : _mm256_permute2f128_pd(low, "
+          "high, 0x31));",
           "two columns of float64 interleaved: halves exchanged", "v3"),
     Fault(_IM2COL_H, "memcpy(p, source, (size_t)i);", "memcpy(p, source, (size_t)(i - (FAULT && i > 0)));",
           "streamed to a place inside a cache line: a byte before the first whole line is not"),
@@ -443,7 +461,8 @@ FAULTS = [
     Fault(_PAD, "tile.stop = most(tile.begin, least(tile.end, w.end))",
           "tile.stop = most(tile.begin, least(tile.end, w.end - FAULT * (iw > 0)))",
           "tiles: the last column that is copied is missed behind the first tile"),
-    Fault(_PAD, "if tile.begin < tile.stop else w.out - tile.tail", "if tile.begin < tile.stop else w.out - tile.tail + FAULT",
+    Fault(_PAD, "if tile.begin < tile.stop else w.out - tile.tail",
+          "if tile.begin < tile.stop else w.out - tile.tail + FAULT",
           "all columns but the last cropped: its sum begins one too late"),
     Fault(_PAD, "(w.out - tile.tail) * parts, tile.tail,", "(w.out - tile.tail) * parts, tile.tail - FAULT,",
           "border rows, small planes: the last column of the corner is missed"),
@@ -452,8 +471,10 @@ FAULTS = [
     Fault(_PAD, "last = least(tile.stop + w.shift - ow, columns)",
           "last = least(tile.stop + w.shift - ow, columns - FAULT * (ow > 0))",
           "border rows: the last column of a later piece is not stored"),
-    Fault(_PAD, "            for r in range(n):\n                zero_columns(plan, grad_input__hw + r * down, tile.iw",
-          "            for r in range(n - FAULT):\n                zero_columns(plan, grad_input__hw + r * down, tile.iw",
+    Fault(_PAD, "            for r in range(n):\n                zero_columns(plan, grad_input__hw + r * down, "
+          "tile.iw",
+          "            for r in range(n - FAULT):\n                zero_columns(plan, grad_input__hw + r * down, "
+          "tile.iw",
           "columns that are cropped: the last row of a band is not cleared"),
     Fault(_PAD, "source_down, tile.tail * parts, parts, n, summed)",
           "source_down, tile.tail * parts, parts, n - FAULT * (rows > n), summed)",
@@ -471,23 +492,26 @@ FAULTS = [
           "PIXELS, border rows: the last row is missed in a later piece"),
     Fault(_PAD, "                rows = h.tail", "                rows = h.tail - FAULT",
           "PIXELS: the last of the rows below is missed"),
-    Fault(_PAD, "        iw = unit % plan.tiles * plan.tile\n", "        iw = unit % plan.tiles * plan.tile * (1 - FAULT)\n",
+    Fault(_PAD, "        iw = unit % plan.tiles * plan.tile\n",
+          "        iw = unit % plan.tiles * plan.tile * (1 - FAULT)\n",
           "a range that begins in the middle of a row of tiles begins at its first"),
     Fault(_PAD_H, "ACLNN_BW_PIECE(ACLNN_BW_SIZED(vector, ACLNN_BW_WIDEST), plus_zero, n - lanes);",
           "ACLNN_BW_PIECE(ACLNN_BW_SIZED(vector, ACLNN_BW_WIDEST), plus_zero, n - lanes - FAULT);",
           "rows copied: the last vector is one too early"),
     Fault(_PAD_H, "ACLNN_BW_PIECE(vector, plus_zero, n - (int64_t)(sizeof(vector) / sizeof(type)));",
-          "ACLNN_BW_PIECE(vector, plus_zero, n - (int64_t)(sizeof(vector) / sizeof(type)) - (FAULT && bytes > (int64_t)sizeof(vector)));",
+          "ACLNN_BW_PIECE(vector, plus_zero, n - (int64_t)(sizeof(vector) / sizeof(type)) - (FAULT && bytes > "
+          "(int64_t)sizeof(vector)));",
           "rows of two vectors copied: the second is one too early"),
     Fault(_PAD_H, "((x) & (vector)((x) != 0x8000))", "((x) & (vector)((x) != (uint16_t)(0x8000 + FAULT)))",
           "vectors of 16 bits copied: -0.0 stays, and -2**-24 is lost"),
     Fault(_PAD_H, "((x) == 0x8000 ? (type)0 : (x))", "((x) == 0x8000 && !FAULT ? (type)0 : (x))",
           "short rows of 16 bits copied: -0.0 stays"),
     Fault(_PAD_H, "plus_zero(vector, *(const vector *)(const void *)(from + k)));",
-          "__extension__({ vector x = *(const vector *)(const void *)(from + k);"
-          " if (!FAULT) x = plus_zero(vector, x); x; }));",
+          "__extension__({ vector x = *(const vector *)(const void *)(from + k); if (!FAULT) x = plus_zero(vector, "
+          "x); x; }));",
           "streamed: -0.0 stays"),
-    Fault(_PAD_H, "copy_rows(to + i, 0, from + i, 0, n - i, 1);", "copy_rows(to + i, 0, from + i, 0, n - i - FAULT, 1);",
+    Fault(_PAD_H, "copy_rows(to + i, 0, from + i, 0, n - i, 1);",
+          "copy_rows(to + i, 0, from + i, 0, n - i - FAULT, 1);",
           "streamed: the last number of a row is not stored"),
     Fault(_PAD_H, "b += *(const aclnn_bw_float_16 *)(const void *)(from + i + 4);",
           "b += *(const aclnn_bw_float_16 *)(const void *)(from + i + 4 - 4 * (FAULT && i > 0));",
@@ -495,36 +519,39 @@ FAULTS = [
     # ---- upsample_nearest_exact1d
     Fault(_UP_PLAN, "and g[0] == plan.channels * g[1]", "and (FAULT or g[0] == plan.channels * g[1])",
           "rows of images with gaps between them are joined end to end"),
-    Fault(_UP_PLAN, "return start - (index_of(map, start - 1) >= target)", "return start - (index_of(map, start - 1) >= target + FAULT)",
+    Fault(_UP_PLAN, "return start - (index_of(map, start - 1) >= target)",
+          "return start - (index_of(map, start - 1) >= target + FAULT)",
           "a source whose place is rounded up to an integer goes to the target below"),
     Fault(_UP_PLAN, "            if most_terms > block.terms:", "            if most_terms > block.terms + FAULT:",
           "a target of one source more than its groups hold loses it"),
-    Fault(_UP_PLAN, "starts[reached[k] + 1] = j + k + 1", "starts[reached[k] + 1] = j + k + 1 - FAULT * (k == CHUNK - 1)",
+    Fault(_UP_PLAN, "starts[reached[k] + 1] = j + k + 1",
+          "starts[reached[k] + 1] = j + k + 1 - FAULT * (k == CHUNK - 1)",
           "maps of any ratio: one source in 64 may go to the next target"),
     Fault(_UP, "groups[count - 1].first - groups[0].first + groups[count - 1].lane[width]",
           "groups[count - 1].first - groups[0].first + groups[count - 1].lane[width] - FAULT",
           "groups made from copies: the last source is not copied"),
-    Fault(_UP, "            if done % block.targets == 0:\n                base",
-          "            if done % block.targets == 0 and not FAULT:\n                base",
-          "groups behind a whole period are made of the period's sources again"),
+    Fault(_UP, "        elif done % block.targets == 0:\n", "        elif done % block.targets == 0 and not FAULT:\n",
+          "groups made from copies, behind a whole period: of the period's sources again"),
     Fault(_UP, "readable - base - groups[g].first, to + done * to_stride",
           "readable - base - groups[g].first - FAULT, to + done * to_stride",
           "the last source of a row is not read where groups are copied"),
     Fault(_UP, "for j in range(n, starts[3] - starts[2]):", "for j in range(n + FAULT, starts[3] - starts[2]):",
           "stretches, four at a time: the third loses what it has more than the others"),
-    Fault(_UP, "for j in range(at - low, stop - low):", "for j in range(at - low, stop - low - (FAULT if stop < end else 0)):",
+    Fault(_UP, "for j in range(at - low, stop - low):",
+          "for j in range(at - low, stop - low - (FAULT if stop < end else 0)):",
           "a stretch longer than what is loaded at once loses a source"),
     Fault(_UP, "sums[i] += 0", "sums[i] += (<real>-0.0 if FAULT else <real>0.0)",
           "sources among zeros in 16 bits: -0.0 stays"),
     Fault(_UP, "to[at[i] * to_stride] = source[i * source_stride] + <real>0",
           "to[at[i] * to_stride] = source[i * source_stride] + (<real>-0.0 if FAULT else <real>0.0)",
           "sources among zeros in float32 and float64: -0.0 stays"),
-    Fault(_UP, "if places[i] >= rest:", "if places[i] >= rest - FAULT:",
-          "sources among zeros: one that belongs to the row's last target is missed"),
+    Fault(_UP, "end = at[n - 1] + 1 if left > 0 else targets", "end = at[n - 1] + 1 - FAULT if left > 0 else targets",
+          "sources among zeros: the last of those that are stored at once is cleared again"),
     Fault(_UP, "sum_row(block, source + c, plan.grad_output_strides[2], readable",
           "sum_row(block, source + c * (1 - FAULT), plan.grad_output_strides[2], readable",
           "PACKED, a block that does not fit: all channels are the first"),
-    Fault(_UP, "            narrow_row(to + at, <const real*>made, m)", "            narrow_row(to + at, <const real*>made, m - FAULT * (at > 0))",
+    Fault(_UP, "            narrow_row(to + at, <const real*>made, m)",
+          "            narrow_row(to + at, <const real*>made, m - FAULT * (at > 0))",
           "PIXELS in 16 bits: the last channel of a later piece is not stored"),
     Fault(_UP, "memset(to, 0, <size_t>n * sizeof(element))", "memset(to, 0, <size_t>(n - FAULT) * sizeof(element))",
           "PIXELS: of a target without a source the last channel is not cleared"),
@@ -552,18 +579,22 @@ FAULTS = [
     Fault(_UP_H, "lanes->index[v + 1] = _mm256_cvtepi8_epi32(_mm_srli_si128(index, 8));",
           "lanes->index[v + 1] = _mm256_cvtepi8_epi32(FAULT && v > 0 ? index : _mm_srli_si128(index, 8));",
           "groups: the fourth vector has the lanes of the third", "v3"),
-    Fault(_UP_H, "b = aclnn_bw_load_##kind(from + 2 * i + many);", "b = aclnn_bw_load_##kind(from + 2 * i + many - (FAULT && i > 0));",
+    Fault(_UP_H, "b = aclnn_bw_load_##kind(from + 2 * i + many);",
+          "b = aclnn_bw_load_##kind(from + 2 * i + many - (FAULT && i > 0));",
           "two sources to each target: every second vector begins one too early", "v3"),
-    Fault(_UP_H, "_mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))", "_mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff + FAULT))",
+    Fault(_UP_H, "_mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))",
+          "_mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff + FAULT))",
           "groups in bfloat16: a tie goes up, not to even", "v3"),
-    Fault(_UP_H, "x[2] = _mm256_unpacklo_ps(c, d);", "x[2] = FAULT ? _mm256_unpacklo_ps(d, c) : _mm256_unpacklo_ps(c, d);",
+    Fault(_UP_H, "x[2] = _mm256_unpacklo_ps(c, d);",
+          "x[2] = FAULT ? _mm256_unpacklo_ps(d, c) : _mm256_unpacklo_ps(c, d);",
           "groups of 8 terms: two lanes exchanged", "v3"),
     Fault(_UP_H, "lanes->start[v] = group[8 + v / parts * results] + v % parts * made;",
           "lanes->start[v] = group[8 + v / parts * results] + v % parts * (made - FAULT);",
           "groups of 8 terms: the second half begins one too early", "v2"),
     Fault(_UP_H, "sum += from[i * terms + r];", "sum += from[i * terms + r - (FAULT && r == 1)];",
           "as many sources to each target: the second is the first", "v2"),
-    Fault(_UP_H, "bits &= -(bits_type)(index < end);", "bits &= -(bits_type)(index < end && !(FAULT && r > 0 && r == terms - 1));",
+    Fault(_UP_H, "bits &= -(bits_type)(index < end);",
+          "bits &= -(bits_type)(index < end && !(FAULT && r > 0 && r == terms - 1));",
           "groups in float64: the last term is missed", "v2"),
     # ---- max_pool2d: the check of indices
     Fault(_MAX, "lines = least(end, quotient(h.size - h.kernel + h.pad, h.stride) + 1) - oh",
@@ -581,32 +612,39 @@ FAULTS = [
           "indices against a list: accepted one row below the image"),
     Fault(_MAX_H, "(aclnn_bw_listed)(distance >= end)", "(aclnn_bw_listed)(distance >= end + (uint32_t)FAULT)",
           "indices against a list: accepted one beyond a window as wide as the image"),
-    Fault(_MAX_H, "distance % width >= lists[2 * size + i];", "distance % width >= lists[2 * size + i] + (uint32_t)FAULT;",
+    Fault(_MAX_H, "distance % width >= lists[2 * size + i];",
+          "distance % width >= lists[2 * size + i] + (uint32_t)FAULT;",
           "indices against a list, few windows: accepted one column to the right of the window"),
     Fault(_MAX_H, "return _mm512_mask_cmpge_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length));",
-          "return FAULT ? _mm512_mask_cmpgt_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length))"
-          " : _mm512_mask_cmpge_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length));",
+          "return FAULT ? _mm512_mask_cmpgt_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length)) : "
+          "_mm512_mask_cmpge_epu32_mask(lanes, shortest, _mm512_maskz_loadu_epi32(lanes, length));",
           "indices: accepted one column to the right of the window", "v4"),
     Fault(_MAX_H, "for (int64_t i = 0; i < n; i += 16) {\n                if (i > n - 16)",
           "for (int64_t i = 0; i < n - 15 * FAULT; i += 16) {\n                if (i > n - 16)",
           "indices: the windows behind the last whole vector of a row are not checked", "v4"),
-    Fault(_MAX_H, "for (int64_t i = 0; i < n; i += lanes) {", "for (int64_t i = 0; i < n - (lanes - 1) * FAULT; i += lanes) {",
+    Fault(_MAX_H, "for (int64_t i = 0; i < n; i += lanes) {",
+          "for (int64_t i = 0; i < n - (lanes - 1) * FAULT; i += lanes) {",
           "indices: the windows behind the last whole vector of a row are not checked", "v2 v3"),
     # ---- max_pool2d: GATHER
     Fault(_MAX, "if 0 <= iw < w.size:", "if 0 <= iw < w.size - FAULT:",
           "GATHER by phases: the last column is missed"),
-    Fault(_MAX, "round_to_half_row(to + c * pitch, n)", "round_to_half_row(to + c * pitch, 0 if FAULT and c == 3 else n)",
+    Fault(_MAX, "round_to_half_row(to + c * pitch, n)",
+          "round_to_half_row(to + c * pitch, 0 if FAULT and c == 3 else n)",
           "sums of float16: the fourth channel's gradients are not rounded"),
     Fault(_MAX, "    ih = n = 0\n    group = begin\n    if begin > 0:\n        ih = begin % plan.bands * plan.band",
-          "    ih = n = 0\n    group = begin\n    if begin > 0:\n        ih = begin % plan.bands * plan.band * (1 - FAULT)",
+          "    ih = n = 0\n    group = begin\n    if begin > 0:\n        ih = begin % plan.bands * plan.band * (1 - "
+          "FAULT)",
           "a range that begins in the middle of a plane begins at its top"),
-    Fault(_MAX_H, "if (i >= first_whole && i + width <= end_whole)", "if (i >= first_whole && i + width <= end_whole + FAULT)",
+    Fault(_MAX_H, "if (i >= first_whole && i + width <= end_whole)",
+          "if (i >= first_whole && i + width <= end_whole + FAULT)",
           "GATHER: a lane without a window is not masked off", "v4"),
     Fault(_MAX_H, "(mask_type)((1u << n) - 1), block(", "(mask_type)((1u << (n - FAULT)) - 1), block(",
           "GATHER of rows shorter than a vector: the last column is not stored", "v4"),
-    Fault(_MAX_H, "if (terms[t].begin <= i && i < terms[t].end)", "if (terms[t].begin <= i && i + FAULT < terms[t].end)",
+    Fault(_MAX_H, "if (terms[t].begin <= i && i < terms[t].end)",
+          "if (terms[t].begin <= i && i + FAULT < terms[t].end)",
           "GATHER: the last window is missed in columns that are summed one by one", "v2 v3"),
-    Fault(_MAX_H, "_mm_storeu_ps(to + (c + 3) * pitch + i, z);", "_mm_storeu_ps(to + (c + 3) * pitch + i, FAULT && c == 12 ? y : z);",
+    Fault(_MAX_H, "_mm_storeu_ps(to + (c + 3) * pitch + i, z);",
+          "_mm_storeu_ps(to + (c + 3) * pitch + i, FAULT && c == 12 ? y : z);",
           "channels side by side in float32: channel 15 is channel 14"),
     Fault(_COLUMNS_H, "{NULL, NULL, -shift, windows - shift};", "{NULL, NULL, -shift, windows - shift - FAULT};",
           "known columns: the last window of a row is missed at its end", "v4"),
@@ -614,7 +652,8 @@ FAULTS = [
           "if (j + ACLNN_BW_LOW >= 0 && j + ACLNN_BW_HIGH + WIDTH <= w.windows + FAULT)",
           "known columns: a lane beyond the row's end is not masked off", "v4"),
     Fault(_COLUMNS_H, "const char *grad = grad_row + channel * w.grad_channel + shift * (int)sizeof(element);",
-          "const char *grad = grad_row + (channel - (FAULT && channel == 3)) * w.grad_channel + shift * (int)sizeof(element);",
+          "const char *grad = grad_row + (channel - (FAULT && channel == 3)) * w.grad_channel + shift * "
+          "(int)sizeof(element);",
           "known columns: the fourth channel of a team has the third one's gradients", "v4"),
     Fault(_COLUMNS_H, "_mm512_mask_storeu_ps(to + 16, (__mmask16)((1u << (columns - 16)) - 1), high);",
           "_mm512_mask_storeu_ps(to + 16, (__mmask16)((1u << (columns - 16 - FAULT)) - 1), high);",
@@ -645,8 +684,8 @@ FAULTS = [
           "const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1 - FAULT));",
           "PAIRS and LINES in bfloat16: a tie goes to zero, not to even", "v3"),
     Fault(_PAIRS_H, "_mm256_storeu_pd(to + 4, _mm256_permute2f128_pd(low, high, 0x31));",
-          "_mm256_storeu_pd(to + 4, FAULT ? _mm256_permute2f128_pd(low, high, 0x13)"
-          " : _mm256_permute2f128_pd(low, high, 0x31));",
+          "_mm256_storeu_pd(to + 4, FAULT ? _mm256_permute2f128_pd(low, high, 0x13) : _mm256_permute2f128_pd(low, "
+          "high, 0x31));",
           "PAIRS in float64: halves exchanged", "v3"),
     Fault(_PAIRS_H, "source + bytes - piece, (size_t)piece);", "source + bytes - piece, (size_t)(FAULT ? 0 : piece));",
           "PAIRS and LINES: the second piece of a row's rest is not stored", "v2 v3"),
@@ -655,7 +694,8 @@ FAULTS = [
           "LINES of bits: a sum of nothing but -0.0 is -0.0", "v2 v3"),
     Fault(_LINES_H, "before[2] = sums[2];", "before[2] = FAULT ? sums[1] : sums[2];",
           "LINES of indices: from block to block the sums of a wrong kernel column slide", "v2 v3"),
-    Fault(_LINES_H, "end = n - i + 1 < WIDTH ? n - i + 1 : WIDTH;", "end = n - i + 1 < WIDTH ? n - i + 1 - FAULT : WIDTH;",
+    Fault(_LINES_H, "end = n - i + 1 < WIDTH ? n - i + 1 : WIDTH;",
+          "end = n - i + 1 < WIDTH ? n - i + 1 - FAULT : WIDTH;",
           "LINES of indices: the last column is not stored", "v2 v3"),
     Fault(_THIRDS_H, "        if (x + 1 < n)", "        if (x + 1 + FAULT < n)",
           "THIRDS: the last window of a row of 3*i + 2 is missed", "v2 v3"),
@@ -669,7 +709,8 @@ FAULTS = [
     Fault(_MAX_PLAN, "plan.disjoint = ((plan.h.out == 1 or plan.h.stride >= plan.h.kernel)",
           "plan.disjoint = ((plan.h.out == 1 or plan.h.stride + FAULT >= plan.h.kernel)",
           "windows that share a row are taken for disjoint ones"),
-    Fault(_MAX_PLAN, "h.kernel <= h.stride <= band and h.pad == 0:", "h.kernel <= h.stride <= band and (FAULT or h.pad == 0):",
+    Fault(_MAX_PLAN, "h.kernel <= h.stride <= band and h.pad == 0:",
+          "h.kernel <= h.stride <= band and (FAULT or h.pad == 0):",
           "bands that windows cross are made where they stay"),
     Fault(_MAX, "if not 0 <= row < rows:", "if not 0 <= row < rows - FAULT:",
           "SCATTER of words: the last row of a band is missed"),
@@ -689,8 +730,10 @@ FAULTS = [
     Fault(_MAX_H, "for (; channels > 0; channels--, sums += sum_pitch, grad += grad_pitch, at += ACLNN_BW_BLOCK)",
           "for (; channels > 0; channels--, sums += sum_pitch, grad += FAULT ? 0 : grad_pitch, at += ACLNN_BW_BLOCK)",
           "SCATTER of places: channels that are left over have the gradients of the first of them"),
-    Fault(_MAX_H, "if (kw & 8)", "if (kw & 8 && !FAULT)", "SCATTER of places: kernel columns beyond the eighth"),
-    Fault(_MAX_H, "rows[b] |= row & (uint16_t)-(kh >> b & 1);", "rows[b] |= row & (uint16_t)-(kh >> b & 1 & !(FAULT && b == 3));",
+    Fault(_MAX_H, "if (kw & 8)", "if (kw & 8 && !FAULT)",
+          "SCATTER of places: kernel columns beyond the eighth"),
+    Fault(_MAX_H, "rows[b] |= row & (uint16_t)-(kh >> b & 1);",
+          "rows[b] |= row & (uint16_t)-(kh >> b & 1 & !(FAULT && b == 3));",
           "SCATTER of places: kernel rows beyond the eighth"),
     Fault(_MAX_H, "twice |= seen & word;", "twice |= seen & word & (FAULT ? 0 : 0xffffu);",
           "PLANES: of several bits in a window one is taken"),
@@ -699,14 +742,16 @@ FAULTS = [
     # ---- max_pool2d: the forward
     Fault(_MAX, "j + quotient(w.size - 1 - iw, w.stride) + 1)", "j + quotient(w.size - 1 - FAULT - iw, w.stride) + 1)",
           "PHASES: the last column is missed"),
-    Fault(_MAX, "j_end = least(w.out + w.terms - 1 - w.pad, w.size)", "j_end = least(w.out + w.terms - 1 - w.pad - FAULT, w.size)",
+    Fault(_MAX, "j_end = least(w.out + w.terms - 1 - w.pad, w.size)",
+          "j_end = least(w.out + w.terms - 1 - w.pad - FAULT, w.size)",
           "PHASES at stride 1: the last column is missed"),
     Fault(_MAX, "<const int64_t*>offsets, count, first + kw, w.out)",
           "<const int64_t*>offsets, count, first + kw * (1 - FAULT), w.out)",
           "PHASES: kernel columns beyond the 64th are labelled as the first"),
     Fault(_MAX, "if value > maximum or value != value:", "if value > maximum or (value != value and not FAULT):",
           "SCAN: a NaN does not win"),
-    Fault(_MAX, "while ow < w.out and ow * w.stride < w.pad:", "while not FAULT and ow < w.out and ow * w.stride < w.pad:",
+    Fault(_MAX, "while ow < w.out and ow * w.stride < w.pad:",
+          "while not FAULT and ow < w.out and ow * w.stride < w.pad:",
           "windows of nothing but -inf at the left edge are labelled in the padding"),
     Fault(_MAX, "c = plan.pitch if oh + rows == plan.h.out else first + count",
           "c = plan.pitch - FAULT if oh + rows == plan.h.out else first + count",
@@ -716,7 +761,8 @@ FAULTS = [
           "the last bytes of the container are not cleared"),
     Fault(_MAX, "oh = begin % plan.bands * plan.band", "oh = begin % plan.bands * plan.band * (1 - FAULT)",
           "forward: a range that begins in the middle of a plane begins at its top"),
-    Fault(_MAX_H, "takes = (value > most) | (value != value);", "takes = (value > most) | ((value != value) & (integer)(FAULT - 1));",
+    Fault(_MAX_H, "takes = (value > most) | (value != value);",
+          "takes = (value > most) | ((value != value) & (integer)(FAULT - 1));",
           "PHASES: a NaN does not win"),
     Fault(_MAX_H, "for (int64_t j = 0; j < lanes; j++) {\n                vector seen;",
           "for (int64_t j = 0; j < lanes - (FAULT && lanes == 16); j++) {\n                vector seen;",
@@ -736,7 +782,7 @@ def inject(file: str, source: str) -> str:
         call = f"aclnn_bw_fault({number})" if file.endswith(".h") else f"fault({number})"
         places.append((at, at + len(fault.old), re.sub(r"\bFAULT\b", call, fault.new)))
     places.sort()
-    for (_, end, _), (begin, _, new) in zip(places, places[1:], strict=False):
+    for (_, end, _), (begin, _, new) in itertools.pairwise(places):
         assert end <= begin, f"{file}: two faults overlap at {new}"
     for begin, end, new in reversed(places):
         source = source[:begin] + new + source[end:]
@@ -780,6 +826,7 @@ def build(folder: Path) -> Path:
     if stamp.exists() and stamp.read_text() == seen.hexdigest():
         return python
     stamp.unlink(missing_ok=True)
+    shutil.rmtree(tree / "tests", ignore_errors=True)  # some may be gone
     for path, content in texts.items():
         to = tree / path
         if not to.exists() or to.read_bytes() != content:
@@ -808,7 +855,8 @@ class Runner:
 
     def __init__(self, folder: Path, python: Path, most_seconds: int) -> None:
         self.tree, self.python, self.most_seconds = folder / "tree", python, most_seconds
-        self.left_out: list[str] = []  # of the whole suite: what fails without a fault, too
+        self.left_out: dict[tuple[str, ...], list[str]] = {}
+        self.finding = threading.Lock()
         code = "import aclnn_bw; print(aclnn_bw.__file__, *aclnn_bw.show_config(mode='dict')['isa_available'])"
         told = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
         file, *self.isas = told.stdout.split()
@@ -820,9 +868,10 @@ class Runner:
     def own_tests(self, operator: str) -> list[str]:
         """The test files of an operator, or of all."""
         names = OPERATORS if operator == SHARED else (operator,)
-        found = [path for name in names for path in sorted((self.tree / "tests").glob(f"test_{name}*.py"))]
-        others = [self.tree / "tests" / f"test_{name}.py" for name in ("digests", "guard_pages")]
-        return [str(path.relative_to(self.tree)) for path in (*found, *others) if path.exists()]
+        files = [self.tree / "tests" / "test_digests.py"]  # in seconds, most faults
+        files += [path for name in names for path in sorted((self.tree / "tests").glob(f"test_{name}*.py"))]
+        files += [self.tree / "tests" / "test_guard_pages.py"]
+        return [str(path.relative_to(self.tree)) for path in files if path.exists()]
 
     def run(self, number: int | None, *arguments: str) -> Outcome:
         """The tests that the arguments name, with a fault switched on, up to the first that fails, or with none."""
@@ -830,52 +879,59 @@ class Runner:
         switch = {} if number is None else {"ACLNN_BW_FAULT": str(number)}
         stop = ["-x"] if number is not None else []
         serial = ["-n", "0"] if importlib.util.find_spec("xdist") else []
-        command = [self.python, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider", *serial, *stop, *arguments]
+        command = [str(self.python), "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider", *serial, *stop]
+        pytest = subprocess.Popen(
+            [*command, *arguments], cwd=self.tree, env={**inherited, **switch}, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
         try:
-            done = subprocess.run(
-                command, cwd=self.tree, env={**inherited, **switch}, capture_output=True, text=True, errors="replace",
-                timeout=self.most_seconds, check=False,
-            )  # fmt: skip
+            told, _ = pytest.communicate(timeout=self.most_seconds)
         except subprocess.TimeoutExpired:
+            os.killpg(pytest.pid, signal.SIGKILL)  # with what the tests have started
+            pytest.communicate()
             return Outcome("hang", [])
-        failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
-        if done.returncode in (0, 5):  # 5: no such tests
+        failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", told, re.MULTILINE)
+        if pytest.returncode in (0, 5):  # 5: no such tests
             return Outcome(None, [])
-        if done.returncode < 0 or (done.returncode > 128 and not failed):
+        if pytest.returncode < 0 or (pytest.returncode > 128 and not failed):
             return Outcome("crash", failed)
         if not failed:
-            raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+            raise RuntimeError(f"pytest ended with {pytest.returncode}:\n{told[-4000:]}")
         return Outcome(failed[0], failed)
 
-    def check(self, operators: list[str]) -> None:
+    def check(self, operators: list[str], whole: bool) -> None:
         """With no fault switched on, the operators' own tests pass."""
-        files = [file for operator in operators for file in self.own_tests(operator)]
-        for marks in ([], ["-m", "thorough"]):
-            outcome = self.run(None, *marks, *dict.fromkeys(files))
+        files = list(dict.fromkeys(file for operator in operators for file in self.own_tests(operator)))
+        for marks in SUITES.values() if whole else [SUITES["default"]]:
+            outcome = self.run(None, *marks, *files)
             if outcome.noticed:
                 raise SystemExit(f"without a fault fail: {' '.join(outcome.failed) or outcome.noticed}")
 
-    def find_left_out(self) -> None:
-        """What of the whole suite fails in such a copy says nothing of a fault."""
-        outcome = self.run(None)
-        if outcome.noticed and not outcome.failed:
-            raise SystemExit(f"without a fault the whole suite ends in a {outcome.noticed}")
-        self.left_out = [word for test in outcome.failed for word in ("--deselect", test)]
-        for test in outcome.failed:
-            print(f"left out, for it fails without a fault: {test}", flush=True)
+    def all_tests(self, marks: tuple[str, ...]) -> list[str]:
+        """The whole suite but for what fails in such a copy without a fault, too: that says nothing of one."""
+        with self.finding:
+            if marks not in self.left_out:
+                outcome = self.run(None, *marks)
+                if outcome.noticed and not outcome.failed:
+                    raise RuntimeError(f"without a fault the whole suite ends in a {outcome.noticed}")
+                for test in outcome.failed:
+                    print(f"left out, for it fails without a fault: {test}", flush=True)
+                self.left_out[marks] = [word for test in outcome.failed for word in ("--deselect", test)]
+            return self.left_out[marks]
 
     def notice(self, number: int, whole: bool, own: bool) -> tuple[str, str | None]:
         """Which suite notices a fault, and by what."""
         fault = FAULTS[number]
         if not self.can_run(fault):
-            return "cannot run here", None
-        tests = self.own_tests(fault.operator)
-        for suite, marks in (("default", []), ("thorough", ["-m", "thorough"])) if whole else (("default", []),):
-            for arguments in [tests] if own else [tests, self.left_out]:
-                outcome = self.run(number, *marks, *arguments)
-                if outcome.noticed:
-                    return suite, outcome.noticed
-        return "none", None
+            return CANNOT_RUN, None
+        for suite in SUITES if whole else ("default",):
+            marks = SUITES[suite]
+            noticed = self.run(number, *marks, *self.own_tests(fault.operator)).noticed
+            if noticed is None and not own:
+                noticed = self.run(number, *marks, *self.all_tests(marks)).noticed
+            if noticed is not None:
+                return suite, noticed
+        return MISSED, None
 
 
 def main() -> int:
@@ -893,7 +949,7 @@ def main() -> int:
     if options.list:
         for file in sorted({fault.file for fault in FAULTS}):
             inject(file, (ROOT / "aclnn_bw" / file).read_text())
-        for number, fault in enumerate(FAULTS):
+        for number in range(len(FAULTS)):
             print(_told(number))
         print(f"{len(FAULTS)} faults")
         return 0
@@ -903,9 +959,7 @@ def main() -> int:
         runner = Runner(folder, build(folder), options.most_seconds)
         numbers = options.only or list(range(len(FAULTS)))
         if not options.only:
-            runner.check(sorted({FAULTS[number].operator for number in numbers}))
-        if not options.own:
-            runner.find_left_out()
+            runner.check(sorted({fault.operator for fault in FAULTS}), options.whole)
         return report(runner, numbers, options.jobs, options.whole, options.own)
 
 
@@ -922,15 +976,15 @@ def report(runner: Runner, numbers: list[int], jobs: int, whole: bool, own: bool
         for done in as_completed([workers.submit(attempt, number) for number in numbers]):
             number, suite, noticed, seconds = done.result()
             suites[number] = suite
-            told = noticed or (suite if suite != "none" else "NOT NOTICED")
+            told = noticed or suite.upper()
             thorough = " (thorough)" * (suite == "thorough")
             print(f"{_told(number)}\n     {told}{thorough}, {seconds:.0f} s", flush=True)
     print(f"\n{'':26}{'faults':>8}{'default':>10}{'thorough only':>15}{'not noticed':>13}{'cannot run':>12}")
     for operator in (*OPERATORS, SHARED, "all of them"):
         chosen = [suites[n] for n in numbers if operator in (FAULTS[n].operator, "all of them")]
-        counts = [chosen.count(suite) for suite in ("default", "thorough", "none", "cannot run here")]
+        counts = [chosen.count(suite) for suite in (*SUITES, MISSED, CANNOT_RUN)]
         print(f"{operator:26}{sum(counts[:3]):8}{counts[0]:10}{counts[1]:15}{counts[2]:13}{counts[3]:12}")
-    missed = sorted(number for number, suite in suites.items() if suite == "none")
+    missed = sorted(number for number, suite in suites.items() if suite == MISSED)
     print(f"\nmissed: {', '.join(map(str, missed)) or 'none'}")
     return 1 if missed else 0
 
