@@ -22,7 +22,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -1134,10 +1134,10 @@ def digest_of(group, dtype):
     return together.hexdigest()
 
 
-def digests():
-    """The digest of every group in each of its dtypes, by the name of both."""
+def digests(step=1):
+    """The digest of every group in each of its dtypes, by the name of both; or of every `step`-th."""
     found = {}
-    for name, group, dtype in each():
+    for name, group, dtype in islice(each(), 0, None, step):
         assert f"{name}, {dtype}" not in found
         found[f"{name}, {dtype}"] = digest_of(group, dtype)
     large_mask.cache_clear()

@@ -61,7 +61,7 @@ def is_installed(name):
     return bool(onednn.find() if name == "onednn" else importlib.util.find_spec(MODULES[name]))
 
 
-# gcc takes seconds a case: one of them is enough, if not all are asked for.
+# gcc takes seconds a case.
 COMPILED = "torch-compile"
 INSTALLED = [
     pytest.param(
@@ -76,21 +76,16 @@ LOADED = []
 
 @pytest.fixture(scope="module", params=INSTALLED)
 def peer(request):
-    yield from loaded(request.param)
-
-
-def loaded(name):
-    """The peer of that name, while it is wanted."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the framework's own parts
-        torch = importlib.import_module("torch") if MODULES.get(name) == "torch" else None
+        torch = importlib.import_module("torch") if MODULES.get(request.param) == "torch" else None
         threads = torch and torch.get_num_threads()
-        found, left_out = peers.load([name], THREADS)
+        found, left_out = peers.load([request.param], THREADS)
     # Some frameworks do not load beside others; the first one must.
     if left_out and LOADED:
         pytest.skip(left_out[0])
     assert left_out == []
-    LOADED.append(name)
+    LOADED.append(request.param)
     yield found[0]
     if torch:
         torch.set_num_threads(threads)
@@ -103,17 +98,6 @@ def dtypes_of(operator):
 # gcc takes seconds a case: of the compiled ones, float32 and one type that is widened.
 @pytest.mark.parametrize(("operator", "shape", "attributes"), PROBLEMS)
 def test_every_installed_peer_is_right_or_declines(peer, operator, shape, attributes):
-    check_peer(peer, operator, shape, attributes)
-
-
-@pytest.mark.torch
-@pytest.mark.skipif(not is_installed(COMPILED), reason="PyTorch is not installed")
-def test_a_compiled_peer_is_right():
-    for peer in loaded(COMPILED):
-        check_peer(peer, *next(problem for problem in PROBLEMS if problem[0] == "avg_pool2d_backward"))
-
-
-def check_peer(peer, operator, shape, attributes):
     offered = []
     for dtype in ("float32", "bfloat16") if isinstance(peer, torch_compile.TorchCompile) else dtypes_of(operator):
         problem, references = posed(operator, shape, attributes, dtype)

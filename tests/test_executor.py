@@ -877,7 +877,7 @@ def test_memory_does_not_grow(work, thorough):
         work()
     gc.collect()
     blocks, used = sys.getallocatedblocks(), used_bytes()
-    for _ in range(rounds if thorough else rounds // 5):
+    for _ in range(rounds if thorough else rounds // 20):
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 500
@@ -1429,7 +1429,7 @@ def test_memory_of_each_operator_does_not_grow(operator, thorough):
         work()
     gc.collect()
     blocks, used = sys.getallocatedblocks(), used_bytes()
-    for _ in range(100_000 if thorough else 20_000):
+    for _ in range(100_000 if thorough else 5_000):
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 300
@@ -1678,7 +1678,7 @@ def test_a_bad_index_keeps_nothing(argmax, thorough):
         work()
     gc.collect()
     blocks, used = sys.getallocatedblocks(), used_bytes()
-    for _ in range(100_000 if thorough else 20_000):
+    for _ in range(100_000 if thorough else 5_000):
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 300

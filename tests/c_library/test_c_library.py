@@ -776,7 +776,9 @@ CHECKED = {  # program: its compiler, and what it needs in the environment
 }
 
 
-@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * name.startswith("samples/")) for name in CHECKED]
+)
 def test_valgrind_finds_nothing(program, name):
     if not shutil.which("valgrind"):
         pytest.skip("no valgrind")

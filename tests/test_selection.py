@@ -1,0 +1,108 @@
+"""What plain pytest runs: selection.py, on lists and in a run of its own."""
+
+import os
+import random
+import subprocess
+import sys
+from itertools import combinations, product
+
+import pytest
+import selection
+from helpers import TESTS
+
+MODULE = """
+import pytest
+
+wide = pytest.mark.parametrize("wide", range(9))
+high = pytest.mark.parametrize("high", "abcde")
+deep = pytest.mark.parametrize(("deep", "deeper"), [(0, 1), (2, 3), (0, 3)])
+
+@wide
+@high
+@deep
+def test_three(wide, high, deep, deeper):
+    pass
+
+@wide
+@high
+def test_two(wide, high):
+    pass
+
+@pytest.mark.each_value
+@wide
+@high
+def test_long(wide, high):
+    pass
+
+@pytest.mark.thorough
+def test_rest():
+    pass
+
+def test_both(step, thorough):
+    assert step == (1 if thorough else 5)
+"""
+CONFTEST = """
+import selection
+from selection import step, thorough
+
+def pytest_collection_modifyitems(config, items):
+    selection.select(config, items)
+"""
+
+
+def run(folder, *options):
+    """What pytest prints of the module above."""
+    (folder / "test_toy.py").write_text(MODULE)
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough\n    each_value\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options], cwd=folder, capture_output=True,
+        text=True, check=False, env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def collected(folder, *options):
+    """The tests that would run, by function: a list of the parameters' names."""
+    found = {}
+    for line in run(folder, "--collect-only", *options).splitlines():
+        if "::" in line:
+            function, _, parameters = line.rpartition("::")[2].rstrip("]").partition("[")
+            found.setdefault(function, []).append(parameters)
+    return found
+
+
+@pytest.mark.parametrize("sizes", [(3,), (9, 5, 3), (2, 2, 2, 2), (15, 30, 4)])
+def test_every_pair_is_shown(sizes):
+    cases = [set(combinations(enumerate(case), min(2, len(sizes)))) for case in product(*map(range, sizes))]
+    kept = selection.covering(cases, random.Random(1))
+    assert set().union(*(cases[number] for number in kept)) == set().union(*cases)
+    largest = sorted(sizes)[-2:]
+    assert len(kept) <= 1.6 * max(largest[0] * largest[-1], 4) or len(sizes) == 1
+    assert kept == selection.covering(cases, random.Random(1))
+
+
+def test_plain_and_thorough_run_all_between_them(tmp_path):
+    plain, thorough = collected(tmp_path), collected(tmp_path, "-m", "thorough")
+    everything = collected(tmp_path, "-m", "thorough or not thorough")
+    assert {name: len(cases) for name, cases in everything.items()} == {
+        "test_three": 135, "test_two": 45, "test_long": 45, "test_rest": 1, "test_both": 1,
+    }  # fmt: skip
+    for name, cases in everything.items():
+        both = plain.get(name, []) + thorough.get(name, [])
+        assert sorted(set(both)) == sorted(cases)
+        assert len(both) == len(cases) + (name == "test_both")
+    assert "test_rest" not in plain
+    assert len(plain["test_two"]) == 45
+    assert 9 <= len(plain["test_long"]) <= 14
+    pairs = {pair for case in plain["test_three"] for pair in combinations(case.split("-"), 2)}
+    assert pairs == {pair for case in everything["test_three"] for pair in combinations(case.split("-"), 2)}
+    assert 45 <= len(plain["test_three"]) < 75
+
+
+def test_a_case_that_is_named_runs(tmp_path):
+    everything = collected(tmp_path, "-m", "thorough or not thorough")
+    plain = collected(tmp_path)
+    [left_out, *_] = sorted(set(everything["test_three"]) - set(plain["test_three"]))
+    assert "1 passed" in run(tmp_path, f"test_toy.py::test_three[{left_out}]")
