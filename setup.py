@@ -293,6 +293,8 @@ class BuildNative(build_ext):
             return True
 
     def supported(self, flags: list[str], link: bool = False) -> list[str]:
+        if self.compiles(flags, link=link):     # most compilers take all: one question instead of many
+            return flags
         return [flag for flag in flags if self.compiles([flag], link=link)]
 
     def probe_openmp(self) -> list[str]:

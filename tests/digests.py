@@ -68,7 +68,10 @@ def drawn():
 
 @lru_cache
 def numbers(name, kind):
-    """Bit patterns of a real dtype: numbers of both signs from 2**-7 to 2**4, and by `kind` others among them."""
+    """Bit patterns of a real dtype: numbers of both signs from 2**-7 to 2**4, and by `kind` others among them.
+
+    "nothing" is -0.0, of which no sum may keep the sign.
+    """
     fraction, one = FORMATS[name]
     word = np.uint64
     bits = drawn()
@@ -77,6 +80,8 @@ def numbers(name, kind):
     exponent = (bits >> word(56)) % word(11) + word(one - 7)
     top = 8 * DTYPES[name].itemsize - 1
     found = random | exponent << word(fraction) | (bits & word(1)) << word(top)
+    if kind == "nothing":
+        found = np.full_like(found, 1 << top)
     if kind == "special":
         infinity = ((1 << (top - fraction)) - 1) << fraction
         negative = 1 << top
@@ -343,7 +348,8 @@ OPERATORS = {
 def build_mask(shape, attributes, layout, bits, seed):
     """A mask with one position for each window, drawn among those inside the image.
 
-    With bits "any", whatever a reader ignores is set at random, and in half of the bit masks all else, too.
+    With bits "any", whatever a reader ignores is set at random, and in half of the bit masks all else, too; with bits
+    "all", every bit is set.
     """
     kernel, stride, padding = map(reference.pair, attributes[:3])
     height, width = shape[-2:]
@@ -376,6 +382,9 @@ def build_mask(shape, attributes, layout, bits, seed):
     image, window = np.arange(images)[:, None], np.arange(rows * columns)
     for channel in range(channels):
         words[image, channel // 16, labels[:, channel], window] |= np.uint16(1 << channel % 16)
+    if bits == "all":
+        flat[:] = -1
+        return container
     if bits == "any":
         flat[:] = noise
         if seed % 2 == 0:  # only where nobody reads
@@ -571,6 +580,14 @@ def avg_pools() -> Iterator[tuple[str, Group]]:
     ]  # fmt: skip
     yield "special values", Group(calls)
     calls = [
+        avg((2, 3, *size), kernel, stride, padding, kind="nothing", out=out)
+        for (kernel, stride, padding), size, out in product(
+            (*geometries, (7, 7, 0)), ((7, 7), (14, 35)), ("contiguous", "every_second_column"))
+        if fits((2, 3, *size), kernel, stride, padding)
+    ]  # fmt: skip
+    yield "nothing but -0.0", Group(calls)
+    yield "short sums of a tall kernel", Group([avg((1, 1, 60001, 40), (20001, 3), 2)], ("float32",))
+    calls = [
         avg((1, 64, 112, 112), 2, 2), avg((2, 64, 112, 112), 3, 2, 1), avg((1, 2, 512, 1023), 3, 1, 1),
         avg((1, 1, 1024, 1024), 3, 2, 1, include=False), avg((1, 3, 512, 512), 5, 4, 2, layout="channels_last"),
     ]  # fmt: skip
@@ -695,6 +712,12 @@ def max_pools() -> Iterator[tuple[str, Group]]:
         ]
         yield f"{mask} special values", Group(calls)
         calls = [
+            pool((1, 18, 40, width), kernel, stride, padding, kind="nothing", mask=mask, bits=bits)
+            for (kernel, stride, padding), width, bits in product(geometries, (7, 40), ("one", "all"))
+            if mask == "bitmask" or bits == "one"
+        ]
+        yield f"{mask} nothing but -0.0", Group(calls)
+        calls = [
             pool((1 + number % 2, 18, height, width), kernel, stride, padding, number % 2 == 0, mask=mask, bits=bits,
                 out=out)
             for number, ((kernel, stride, padding), (height, width), (bits, out)) in enumerate(product(
@@ -797,6 +820,8 @@ def max_pools_forward() -> Iterator[tuple[str, Group]]:
             for (kernel, stride, padding), width in product(geometries, (7, 16, 30))
         ]
         yield f"{mask} special values", Group(calls)
+        calls = [pool((1, 2, 3, 400), (1, kernel), 1, 0, False, True, mask=mask) for kernel in (63, 64, 65, 129, 200)]
+        yield f"{mask} long kernels", Group(calls)
         calls = [
             pool((2, 18, 9, width), kernel, stride, padding, False, True, kind=kind, mask=mask, product="Ascend910")
             for (kernel, stride, padding), width, kind in product(geometries, (7, 30), ("coarse", "special"))
@@ -879,6 +904,15 @@ def upsamplings() -> Iterator[tuple[str, Group]]:
             ((26, 52), (52, 26), (33, 49), (10, 100), (10, 30), (300, 7), (40, 80), (16, 16), (64, 48)), (None, 1.7))
     ]  # fmt: skip
     yield "special values", Group(calls)
+    calls = [
+        up((2, 7, width), length, kind="nothing", layout=layout, out=layout)
+        for (width, length), layout in product(
+            ((26, 52), (52, 26), (33, 49), (10, 100), (300, 7), (16, 16)), ("contiguous", "channels_last"))
+    ]  # fmt: skip
+    yield "nothing but -0.0", Group(calls)
+    last = {"layout": "channels_last", "out": "channels_last"}
+    calls = [up((2, channels, 7), 20, **last) for channels in (511, 513, 600, 1100)]
+    yield "many channels last", Group(calls)
     calls = [up((1, 64, 4096), 8192), up((2, 32, 4096), 6144), up((1, 64, 4096), 5000), up((2, 64, 8192), 4096)]
     yield "large", Group(calls)
 
@@ -997,6 +1031,16 @@ def col2ims() -> Iterator[tuple[str, Group]]:
         if fits((14, width), kernel, stride, padding, False, dilation)
     ]  # fmt: skip
     yield "special values", Group(calls)
+    calls = [
+        columns((2, 5, 14, width), kernel, dilation, padding, stride, kind="nothing")
+        for (kernel, dilation, padding, stride), width in product((*hot.values(), (1, 1, 0, 1), (5, 1, 0, 7)), (14, 35))
+        if fits((14, width), kernel, stride, padding, False, dilation)
+    ]
+    yield "nothing but -0.0", Group(calls)
+    for rest in ("float32", "float64", "float16"):
+        shapes = ((257, 1), (300, 1), (600, 2))
+        calls = [columns((1, 2, 4, width), 3, 1, 1, stride, rest=rest) for width, stride in shapes]
+        yield f"long rows to {rest}", Group(calls, tuple(dtype for dtype in REAL if dtype != rest))
     for dtype in REAL:
         batch = 32 // DTYPES[dtype].itemsize
         calls = [
@@ -1079,6 +1123,13 @@ def pads() -> Iterator[tuple[str, Group]]:
             (7, 16, 35), ((1, 1, 1, 1), (3, 2, 0, 4), (-1, 2, 1, -2), (70, 80, 9, 5)), ("contiguous", "channels_last"))
     ]  # fmt: skip
     yield "special values", Group(calls, ALL)
+    calls = [
+        pad((2, 5, 9, width), *sides, kind="nothing", layout=layout)
+        for width, sides, layout in product((7, 35), ((1, 1, 1, 1), (-1, 2, 1, -2)), ("contiguous", "channels_last"))
+    ]
+    yield "nothing but -0.0", Group(calls, ALL)
+    large = [pad((2, 16, 400, 400), 1, 1, 1, 1, kind="nothing"), pad((2, 16, 400, 400), 1, 0, 1, 0)]
+    yield "streamed, to the last column", Group(large, ("float64",))
     for dtype in ALL:
         batch = 32 // DTYPES[dtype].itemsize
         calls = [pad((batch, 8, 256, 262), 1, 1, 1, 1)]

@@ -148,6 +148,18 @@ def test_values():
         assert np.any((wide == 0) & ~np.signbit(wide))
 
 
+def test_sums_of_nothing_have_no_sign():
+    seen = 0
+    for name, group, dtype in digests.each():
+        if "nothing but -0.0" in name:
+            for number, call in enumerate(group.calls):
+                for result in digests.results(call, dtype, number):
+                    if result.dtype == digests.DTYPES[dtype]:
+                        assert not np.ascontiguousarray(result).view(np.uint8).any(), (name, dtype, call)
+                        seen += 1
+    assert seen > 200
+
+
 @pytest.mark.parametrize("name", digests.ALL)
 def test_every_nan_is_one(name):
     dtype = digests.DTYPES[name]

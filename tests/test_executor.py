@@ -1429,7 +1429,7 @@ def test_memory_of_each_operator_does_not_grow(operator, thorough):
         work()
     gc.collect()
     blocks, used = sys.getallocatedblocks(), used_bytes()
-    for _ in range(100_000 if thorough else 5_000):
+    for _ in range(100_000 if thorough else 3_000):
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 300
@@ -1678,7 +1678,7 @@ def test_a_bad_index_keeps_nothing(argmax, thorough):
         work()
     gc.collect()
     blocks, used = sys.getallocatedblocks(), used_bytes()
-    for _ in range(100_000 if thorough else 5_000):
+    for _ in range(100_000 if thorough else 3_000):
         work()
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 300

@@ -17,6 +17,7 @@ from helpers import (
     MAX_POOL_MODES,
     NAN_BYTE,
     SMALLEST,
+    TESTS,
     Guarded,
     MaxPool,
     assert_is_max_pool2d_backward,
@@ -953,6 +954,20 @@ def test_same_bytes_on_every_instruction_set(isa, v2_digests, tmp_path, step):
     theirs = digests_of(isa, tmp_path, step)
     assert theirs.keys() == v2_digests.keys()
     assert [name for name in theirs if theirs[name] != v2_digests[name]] == []
+
+
+@pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
+def test_indices_are_checked_on_every_instruction_set(isa, tmp_path):
+    """The tests above that look for what is accepted, under each of the others."""
+    require_isa(isa)
+    if aclnn_bw.show_config(mode="dict")["isa"] == isa:
+        pytest.skip("the tests above use this one")
+    code = f"""
+import sys, pytest
+sys.exit(pytest.main(["-q", "-n0", "-p", "no:cacheprovider", "-c", {str(TESTS.parent / "pyproject.toml")!r},
+                      "-k", "exactly_the_indices or first_bad_index", {__file__!r}]))
+"""
+    assert " passed" in run_python(code, tmp_path, ACLNN_BW_ISA=isa)
 
 
 def run_at_fences(step):

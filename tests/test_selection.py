@@ -101,6 +101,7 @@ def test_plain_and_thorough_run_all_between_them(tmp_path):
     assert 45 <= len(plain["test_three"]) < 75
 
 
+@pytest.mark.thorough
 def test_a_case_that_is_named_runs(tmp_path):
     everything = collected(tmp_path, "-m", "thorough or not thorough")
     plain = collected(tmp_path)

@@ -145,7 +145,7 @@ def build(folder: Path) -> list[Mutant]:
     """Copy the sources, switchable, and build them in place, unless that has been done."""
     built = list(folder.glob("aclnn_bw/_native*.so"))
     if not built:
-        for name in ("aclnn_bw", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        for name in ("aclnn_bw", "setup.py", "setup_kept.py", "pyproject.toml", "README.md", "LICENSE"):
             source = ROOT / name
             if source.is_dir():
                 shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
