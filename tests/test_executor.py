@@ -856,6 +856,7 @@ def streams():
     a.aclrtDestroyStream(stream)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "work",
     [
@@ -1414,6 +1415,7 @@ def test_each_operator_lets_its_arrays_go(operator):
     assert [sys.getrefcount(array) for array in arrays] == before
 
 
+@pytest.mark.alone
 @each_operator
 def test_memory_of_each_operator_does_not_grow(operator, thorough):
     call = operator()
@@ -1540,6 +1542,7 @@ for name, operator in OPERATORS.items():
 """
 
 
+@pytest.mark.alone
 def test_out_of_memory(counter):
     """Phase 1 and the one-call functions raise MemoryError, keep nothing, and go on as before."""
     run_python(NO_MEMORY, counter, Path(__file__).parent, environment={"LD_PRELOAD": str(counter)})

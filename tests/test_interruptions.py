@@ -40,6 +40,7 @@ def fresh(code, **options):
     return run_python(PROLOGUE + code, timeout=240, **options).stdout.split()
 
 
+@pytest.mark.alone
 @needs_signals
 @pytest.mark.parametrize("way", ["one call", "two phases", "stream"])
 def test_ctrl_c_during_a_long_run(way):
@@ -88,6 +89,7 @@ print(interrupted)
     assert int(output[0]) > 0
 
 
+@pytest.mark.alone
 @needs_signals
 def test_a_signal_between_any_two_lines():
     """Wherever a handler raises in phase 2 or a wait, the stream runs in order on, and the executor is free again."""

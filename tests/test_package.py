@@ -245,6 +245,7 @@ def test_import_has_no_side_effects():
     assert done.stderr == ""
 
 
+@pytest.mark.alone
 def test_import_is_quick_beside_numpys():
     code = """
         import time

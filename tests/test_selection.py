@@ -83,6 +83,45 @@ def test_every_pair_is_shown(sizes):
     assert kept == selection.covering(cases, random.Random(1))
 
 
+ALONE = """
+import time
+import pytest
+
+def now():
+    return time.monotonic()
+
+@pytest.mark.parametrize("number", range(20))
+def test_others(number):
+    begin = now()
+    time.sleep(0.05)
+    print("others", begin, now())
+
+@pytest.mark.alone
+@pytest.mark.parametrize("number", range(3))
+def test_alone(number):
+    begin = now()
+    time.sleep(0.05)
+    print("alone", begin, now())
+"""
+
+
+def test_what_is_marked_runs_alone(tmp_path):
+    (tmp_path / "test_toy.py").write_text(ALONE)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "-rP", "-p", "no:cacheprovider", "-p", "conftest",
+         "-c", TESTS.parent / "pyproject.toml", "--confcutdir", TESTS, tmp_path / "test_toy.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    times = [line.split() for line in done.stdout.splitlines() if line.startswith(("alone ", "others "))]
+    assert sorted(kind for kind, *_ in times) == ["alone"] * 3 + ["others"] * 20
+    spans = [(kind, float(begin), float(end)) for kind, begin, end in times]
+    for kind, begin, end in spans:
+        if kind == "alone":
+            assert [span for span in spans if span[1] < end and begin < span[2]] == [(kind, begin, end)]
+
+
 def test_plain_and_thorough_run_all_between_them(tmp_path):
     plain, thorough = collected(tmp_path), collected(tmp_path, "-m", "thorough")
     everything = collected(tmp_path, "-m", "thorough or not thorough")

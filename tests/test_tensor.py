@@ -753,6 +753,7 @@ def test_one_call_overlap_is_decided_alike():
         a.avg_pool2d_backward(memory[:, ::2], (2, 3, 8, 8), 1, out=memory[:, :3])
 
 
+@pytest.mark.alone
 def test_overlap_of_large_views_is_quick():
     memory = np.zeros((16, 64, 56, 56), np.float32)
     memory.flags.writeable = True
