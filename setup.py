@@ -218,7 +218,8 @@ class BuildNative(build_ext):
         stub = self.temp / "cann.c"
         stub.write_text("#include <stdlib.h>\n" + "".join(
             f'__attribute__((visibility("default"))) void {name}(void) {{ abort(); }}\n' for name in api_names()))
-        compiled = [Path(path) for path in self.compiler.compile([str(stub)], extra_postargs=["-O1", "-g0"])]
+        compiled = [Path(path) for path in self.compiler.compile([str(stub)], output_dir=str(self.temp),
+                                                                 extra_postargs=["-O1", "-g0"])]
         for name in CANN_LIBRARIES:
             self.link_shared(compiled, lib64 / f"lib{name}.so", [
                 "-Wl,--filter=libaclnn_bw.so", "-Wl,-rpath,$ORIGIN/../lib", "-Wl,--enable-new-dtags", "-s"], [])
