@@ -87,9 +87,8 @@ class BuildNative(build_ext):
             # Python's own flags have -fwrapv, under which no signed overflow is reported.
             common += [f"-fsanitize={SANITIZE}", "-fno-sanitize-recover=all", "-fno-wrapv", "-g", "-O1"]
         objects = self.compile_all(common, openmp, variants)
-        for path in self.temp.rglob(f"*{self.compiler.obj_extension}"):
-            if path not in {path for _, path in objects}:
-                path.unlink()   # an earlier build's: the tests that link the objects would take it along
+        for path in {*self.temp.rglob(f"*{self.compiler.obj_extension}")} - {path for _, path in objects}:
+            path.unlink()   # an earlier build's: the tests that link the objects would take it along
         link = [*openmp, *self.supported(["-Wl,--gc-sections"], link=True)]
         if SANITIZE:
             link.append(f"-fsanitize={SANITIZE}")
@@ -114,13 +113,10 @@ class BuildNative(build_ext):
         objects: list[tuple[str, Path]] = []
         made: list[Future[None]] = []
 
-        def compile_unit(source: Path, folder: str, flags: list[str], macros: list[tuple]) -> None:
-            self.compile_kept(source, folder, flags, macros, identity)
-
         def compile_each(name: str, source: Path) -> None:
             for job in self.plan_jobs(name, source, common, openmp, variants):
                 objects.append((job[1], self.object_of(*job[:2])))
-                made.append(compilers.submit(compile_unit, *job))
+                made.append(compilers.submit(self.compile_kept, *job, identity))
 
         with ExitStack() as stack:
             # Threads come after the processes, which inherit none of them so. Cython is not made for threads.
@@ -130,7 +126,6 @@ class BuildNative(build_ext):
             waiting = {}
             for name in names:
                 to = (self.temp / "cython" / PACKAGE / Path(*name.split("."))).with_suffix(".c")
-                to.parent.mkdir(parents=True, exist_ok=True)
                 job = translators.submit(translate, sources[name], f"{PACKAGE}.{name}", to, DIRECTIVES, WERROR)
                 waiting[job] = name, to
             compilers = ThreadPoolExecutor(cores)
