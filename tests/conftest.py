@@ -61,8 +61,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """Take what has been imported and collected out of the tests' collections of garbage, each a third of a second."""
     gc.collect()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def garbage_is_the_tests_own():
+    """Take what was there before out of the tests' collections of garbage, each a third of a second."""
     gc.freeze()
 
 

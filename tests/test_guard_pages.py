@@ -43,6 +43,13 @@ def test_some_cases(isa):
     assert done.stdout.endswith("\n150 cases, no failures, seed 1\n")
 
 
+@pytest.fixture(scope="module")
+def good_case():
+    options = "--seed 3 --case 5 --operator ReplicationPad2dBackward"  # contiguous arrays, not the output at its end
+    assert run(SCRIPT, *options.split()).returncode == 0
+    return options
+
+
 @pytest.mark.parametrize(
     ("more", "cause"),
     [
@@ -55,14 +62,12 @@ def test_some_cases(isa):
     ],
     ids=["beyond", "before", "input written", "self read", "beside an output", "wrong result"],
 )
-def test_failures_are_reported(more, cause, tmp_path):
+def test_failures_are_reported(good_case, more, cause, tmp_path):
     script = tmp_path / "broken.py"
     script.write_text(BROKEN.format(folder=str(SCRIPT.parent), more=more))
-    options = "--seed 3 --case 5 --operator ReplicationPad2dBackward"  # contiguous arrays, not the output at its end
-    assert run(SCRIPT, *options.split()).returncode == 0
-    done = run(script, *options.split())
+    done = run(script, *good_case.split())
     assert done.returncode == 1, done.stdout + done.stderr
-    assert f"FAILED {cause}python tests/fuzz/guard_pages.py {options}\n" in done.stdout
+    assert f"FAILED {cause}python tests/fuzz/guard_pages.py {good_case}\n" in done.stdout
     assert done.stdout.endswith("\n1 cases, 1 failures, seed 3\n")
 
 

@@ -91,11 +91,13 @@ print(interrupted)
 
 @pytest.mark.alone
 @needs_signals
-def test_a_signal_between_any_two_lines():
+def test_a_signal_between_any_two_lines(thorough):
     """Wherever a handler raises in phase 2 or a wait, the stream runs in order on, and the executor is free again."""
-    output = fresh("""
+    output = fresh(f"""
 import random
 
+seconds = {5 if thorough else 2}
+""" + """
 class Note:
     def __init__(self, value):
         self.value = value
@@ -109,7 +111,7 @@ def interrupt(*_):
 
 signal.signal(signal.SIGALRM, interrupt)
 small, large = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4), np.zeros((1, 1, 8, 8), np.float32)
-rng, interrupted, until = random.Random(1), 0, time.monotonic() + 5
+rng, interrupted, until = random.Random(1), 0, time.monotonic() + seconds
 while time.monotonic() < until:
     seen, stream = [], a.aclrtCreateStream()
     size, executor = a.aclnnAvgPool2dBackwardGetWorkspaceSize(small, large, [2], None, [0], False, True, 0, 0, large)
@@ -333,9 +335,11 @@ atexit.register(late)
     assert output.stderr == ""
 
 
-def test_settings_change_while_runs_go_on():
+def test_settings_change_while_runs_go_on(thorough):
     """The thread count, the product and the mask layout of other threads' runs are those of their own phase 1."""
-    fresh("""
+    fresh(f"""
+seconds = {3 if thorough else 1}
+""" + """
 end = False
 problems = []
 x = np.arange(2 * 3 * 64 * 64, dtype=np.float32).reshape(2, 3, 64, 64)
@@ -353,7 +357,7 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(4)]
 for thread in threads:
     thread.start()
-until = time.monotonic() + 3
+until = time.monotonic() + seconds
 number = 0
 while time.monotonic() < until:
     number += 1

@@ -1,5 +1,7 @@
 """mask_shape, mask_to_indices and indices_to_mask: between the masks and the indices that other libraries exchange."""
 
+import re
+
 import numpy as np
 import pytest
 import reference
@@ -155,7 +157,7 @@ def test_exactly_the_indices_inside_their_own_window_are_taken(layout, rng):
                 mask = a.indices_to_mask(moved, *geometry(pool), mask_layout=layout)
                 assert np.array_equal(mask, pool.mask(moved, layout))
             else:
-                with refusal(INVALID, refusal_of(place, value)):
+                with refusal(INVALID, re.escape(refusal_of(place, value))):
                     a.indices_to_mask(moved, *geometry(pool), mask_layout=layout)
 
 
@@ -163,10 +165,10 @@ def test_exactly_the_indices_inside_their_own_window_are_taken(layout, rng):
 def test_the_first_bad_index_is_named(layout, rng):
     indices = MaxPool((2, 3, 8, 8), 2).indices(rng)
     indices[0, 2, 3, 1], indices[1, 0, 0, 0] = -2, 70
-    with refusal(INVALID, refusal_of((0, 2, 3, 1), -2)):
+    with refusal(INVALID, re.escape(refusal_of((0, 2, 3, 1), -2))):
         a.indices_to_mask(indices, (2, 3, 8, 8), 2, mask_layout=layout)
     assert "-2" in a.aclGetRecentErrMsg()
-    with refusal(INVALID, refusal_of((2, 3, 1), -2)):
+    with refusal(INVALID, re.escape(refusal_of((2, 3, 1), -2))):
         a.indices_to_mask(indices[0], (3, 8, 8), 2, mask_layout=layout)
 
 

@@ -39,7 +39,7 @@ def test_rest():
     pass
 
 def test_both(step, thorough):
-    assert step == (1 if thorough else 5)
+    assert step == (1 if thorough else 11)
 """
 CONFTEST = """
 import selection
@@ -90,17 +90,17 @@ import pytest
 def now():
     return time.monotonic()
 
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", range(12))
 def test_others(number):
     begin = now()
-    time.sleep(0.05)
+    time.sleep(0.02)
     print("others", begin, now())
 
 @pytest.mark.alone
 @pytest.mark.parametrize("number", range(3))
 def test_alone(number):
     begin = now()
-    time.sleep(0.05)
+    time.sleep(0.02)
     print("alone", begin, now())
 """
 
@@ -115,7 +115,7 @@ def test_what_is_marked_runs_alone(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     times = [line.split() for line in done.stdout.splitlines() if line.startswith(("alone ", "others "))]
-    assert sorted(kind for kind, *_ in times) == ["alone"] * 3 + ["others"] * 20
+    assert sorted(kind for kind, *_ in times) == ["alone"] * 3 + ["others"] * 12
     spans = [(kind, float(begin), float(end)) for kind, begin, end in times]
     for kind, begin, end in spans:
         if kind == "alone":
