@@ -1,9 +1,10 @@
 """Which tests plain `pytest` runs: every function, and of its parameters' product a covering design.
 
 Of a function with three parameters or more it runs as many cases as show every pair of two parameters' values, and of
-one marked ``each_value``, whose cases take long, as many as show each value. Which, is drawn from the function's name
-and so the same on every run. The rest is marked ``thorough``, and ``-m thorough`` runs it. A test that asks for the
-fixture ``thorough`` or ``step`` runs in both, and in the thorough run tries more.
+one marked ``each_value``, whose cases take long, or show a property of what another function shows in pairs, as many
+as show each value. Which, is drawn from the function's name and so the same on every run. The rest is marked
+``thorough``, and ``-m thorough`` runs it. A test that asks for the fixture ``thorough`` or ``step`` runs in both, and
+in the thorough run tries more.
 """
 
 import random

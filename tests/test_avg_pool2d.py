@@ -665,6 +665,7 @@ def test_results_beyond_a_16_bit_type_are_inf():
 # ---- NaN, inf, zeros, extremes ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @every_mode
 @every_kind
 def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
@@ -686,6 +687,7 @@ def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
         assert_same_bytes(result[reached], np.full_like(result[reached], value * sign))
 
 
+@pytest.mark.each_value
 @every_mode
 @every_large
 def test_many_nans_in_large_planes(pool, mode, rng):
@@ -736,6 +738,7 @@ def test_no_intermediate_overflows(pool, mode):
         assert_is_avg_pool2d_backward(result, grad, pool, mode)
 
 
+@pytest.mark.each_value
 @every_mode
 @every_kind
 def test_no_negative_zero(pool, mode):
@@ -757,6 +760,7 @@ def test_no_negative_zero_from_cancellation_and_underflow(pool, dtype, rng):
     assert_no_negative_zero(one_call(units, *pool))
 
 
+@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_uncovered_positions_are_zero(pool, dtype, rng):
@@ -768,6 +772,7 @@ def test_uncovered_positions_are_zero(pool, dtype, rng):
     assert np.all(result[~uncovered] != 0)
 
 
+@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_subnormal_gradients(pool, dtype, rng):
@@ -790,6 +795,7 @@ def test_subnormal_sums_bit_by_bit(dtype, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @every_mode
 @every_kind
 def test_same_bytes_whatever_batch_and_channels(pool, mode, rng):
@@ -808,6 +814,7 @@ def test_same_bytes_whatever_batch_and_channels(pool, mode, rng):
     assert_same_bytes(as_batch.reshape(whole.shape), whole)
 
 
+@pytest.mark.each_value
 @every_mode
 @every_large
 def test_same_bytes_whatever_batch_and_channels_in_large_planes(pool, mode, rng):
@@ -822,6 +829,7 @@ def test_same_bytes_whatever_batch_and_channels_in_large_planes(pool, mode, rng)
     assert_same_bytes(two_phase(doubled, np.concatenate([grad, grad]), mode)[-1], whole[-1])
 
 
+@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("layout", LAYOUTS)
 @every_kind
@@ -861,6 +869,7 @@ def test_same_bytes_whatever_layout_of_large_tensors(pool, layout, mode, rng):
         out.assert_outside_untouched()
 
 
+@pytest.mark.each_value
 @every_mode
 @every_kind
 def test_same_bytes_from_broadcast_inputs(pool, mode, rng):
@@ -899,6 +908,7 @@ def test_same_bytes_on_every_run(mode):
         assert_same_bytes(two_phase(pool, grad, mode), first)
 
 
+@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("pool", [*KINDS, LARGE[0], LARGE[3], LARGE[11]], ids=str)
 def test_same_bytes_from_every_entry_point(pool, mode, rng):

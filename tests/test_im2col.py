@@ -492,6 +492,7 @@ def test_every_16_bit_pattern(dtype):
 # ---- NaN, inf, zeros -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("columns", [*KINDS, *LARGE], ids=str)
 def test_nan_and_inf_reach_exactly_their_elements(columns, dtype, rng):
@@ -516,6 +517,7 @@ def test_infinities_meet():
         assert_same_bytes(one_call(grad, *columns.attributes).ravel(), np.array([0, np.nan, 1], dtype))
 
 
+@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_no_negative_zero_and_zeros_where_nothing_reaches(columns, dtype, rng):
@@ -530,6 +532,7 @@ def test_no_negative_zero_and_zeros_where_nothing_reaches(columns, dtype, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_whatever_batch_and_channels(columns, dtype, rng):
@@ -620,6 +623,7 @@ def test_tiny_calls_need_no_workspace(columns, dtype):
         assert aclnn_bw.aclnnIm2colBackwardGetWorkspaceSize(grad, *pairs, out)[0] == 0
 
 
+@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(columns, dtype, rng):

@@ -247,6 +247,7 @@ def test_channels_with_other_bits_than_one_touch_no_other_plane(pool, dtype):
     out.assert_outside_untouched()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("pool", [pool for pool in KINDS if pool.kernel_size != 1], ids=str)
 def test_one_bit_or_two_sum_in_the_same_order(pool, dtype, rng):
@@ -297,6 +298,7 @@ def test_large(pool, mode, rng):
     check_all_entry_points(pool, mode, rng, 3)
 
 
+@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("density", [0.0, 0.02, 0.5, 1.0])
 @pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
@@ -313,6 +315,7 @@ def test_any_number_of_bits(pool, density, mode, rng):
         assert not bits(result).any()
 
 
+@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("change", ["none", "several", "moved"])
 @pytest.mark.parametrize("pool", [*(pool for pool in KINDS if pool.hits_shape[2] > 4), *LARGE[-3:-1]], ids=str)
@@ -683,6 +686,7 @@ def test_sums_beyond_the_dtype_are_inf_and_subnormals_stay(dtype, rng):
 # ---- NaN, inf, zeros -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
 def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
@@ -712,6 +716,7 @@ def test_infinities_meet():
         assert np.isnan(result).sum() == 1
 
 
+@pytest.mark.each_value
 @every_mask_layout
 @every_mode
 @every_kind
@@ -728,6 +733,7 @@ def test_no_negative_zero(pool, mode, mask_layout, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @every_mask_layout
 @every_dtype
 @every_kind
@@ -765,6 +771,7 @@ def test_same_bytes_whatever_layout(layout, mode, mask_layout, rng):
         out.assert_outside_untouched()
 
 
+@pytest.mark.each_value
 @every_mask_layout
 @every_dtype
 @every_kind

@@ -221,6 +221,7 @@ def test_ties_nan_and_infinities_by_hand(dtype):
         assert (value, place, np.signbit(value)) == (0, 0, np.signbit(window[0][0]))
 
 
+@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("fill", [-np.inf, np.nan, 0.0])
 @pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
@@ -278,6 +279,7 @@ def test_same_bytes_whatever_layout(layout, mode, mask_layout, rng):
         mask.assert_outside_untouched()
 
 
+@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(pool, dtype, rng):
