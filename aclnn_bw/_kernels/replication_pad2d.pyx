@@ -37,19 +37,13 @@ from libc.string cimport memset
 from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, Axis, ReplicationPad2dPlan, packed_plane
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
-from aclnn_bw._kernels.rows cimport add_row, bfloat, element, half, narrow_row, real, widen_row
-
-cdef extern from "replication_pad2d.h" nogil:
-    void stream_float_rows "aclnn_bw_stream_float_rows" (
-        float* to, int64_t down, const float* source, int64_t source_down, int64_t n, int64_t rows) noexcept
-    void stream_double_rows "aclnn_bw_stream_double_rows" (
-        double* to, int64_t down, const double* source, int64_t source_down, int64_t n, int64_t rows) noexcept
-    void stream_bits_rows "aclnn_bw_stream_bits_rows" (
-        uint16_t* to, int64_t down, const uint16_t* source, int64_t source_down, int64_t n, int64_t rows) noexcept
-    void end_streams "aclnn_bw_end_streams" () noexcept
-    void transpose "aclnn_bw_transpose" (
-        void* to, int64_t to_pitch, const void* source, int64_t source_pitch, int64_t rows, int64_t columns,
-        int64_t cell) noexcept
+from aclnn_bw._kernels.rows cimport add_row, narrow_row, sum_dense_rows, widen_row, widened
+from aclnn_bw._kernels.simd cimport (
+    HALF_BYTES, LINE, VECTOR_BYTES, add, bfloat, cell, element, fence, half, load, load_cells, narrow_to_bfloat,
+    narrow_to_half, plus_zero, prefetch, prefetch_to_write, real, simd_store, simd_stream, vec, vector, vector_16,
+    vector_half,
+)
+from aclnn_bw._kernels.transpose cimport transpose
 
 cdef enum:
     COLUMNS = 1024      # numbers of a row that are summed at a time, on the stack
@@ -61,15 +55,8 @@ cdef enum:
     STREAMED = 80       # numbers: room for a cache line at each end, and two numbers, whatever their type
     PIECE = 128         # numbers of a pixel that are folded at a time: COLUMNS / LANES
     CHUNK = 16384       # bytes of rows that are copied, and whose ends are then summed while they are in the L1 cache
-
-
-cdef inline real widened(const element* source, const real* summed) noexcept nogil:
-    if element is half:
-        return widen_half(source[0])
-    elif element is bfloat:
-        return widen_bfloat(source[0])
-    else:
-        return source[0]
+    AHEAD = 4096        # bytes: how far ahead streamed rows are fetched
+    ENDS_AHEAD = 4      # rows: how far ahead their ends are
 
 
 cdef inline void store(element* to, real value) noexcept nogil:
@@ -81,26 +68,121 @@ cdef inline void store(element* to, real value) noexcept nogil:
         to[0] = <element>value
 
 
+cdef inline void copy_piece(cell* to, const cell* source, vec* width) noexcept nogil:
+    """A vector of copy_cells."""
+    cdef vec x = plus_zero(load_cells(source, width), source)
+    simd_store(to, &x)
+
+
+cdef inline void copy_ends(cell* to, int64_t down, const cell* source, int64_t source_down, int64_t n, int64_t rows,
+                           vec* width) noexcept nogil:
+    """Rows of one vector or two, the first and the last numbers of each."""
+    cdef int64_t last = n - <int64_t>(sizeof(vec) // sizeof(cell))
+    while rows > 0:
+        copy_piece(to, source, width)
+        copy_piece(to + last, source + last, width)
+        to += down
+        source += source_down
+        rows -= 1
+
+
+cdef inline void copy_cells(cell* to, int64_t down, const cell* source, int64_t source_down, int64_t n,
+                            int64_t rows) noexcept nogil:
+    """As copy_rows, of whole vectors, the last one overlapping the one before; of shorter ones in short rows: a dozen
+    elements are common, and one by one they take longer than all else."""
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(cell)
+    cdef int64_t size = n * <int64_t>sizeof(cell)
+    cdef int64_t i
+    if size > 2 * VECTOR_BYTES:
+        while rows > 0:
+            i = 0
+            while i < n - lanes:
+                copy_piece(to + i, source + i, <vector*>NULL)
+                i += lanes
+            copy_piece(to + n - lanes, source + n - lanes, <vector*>NULL)
+            to += down
+            source += source_down
+            rows -= 1
+    elif size >= VECTOR_BYTES:
+        copy_ends(to, down, source, source_down, n, rows, <vector*>NULL)
+    elif HALF_BYTES < VECTOR_BYTES and size >= HALF_BYTES:
+        copy_ends(to, down, source, source_down, n, rows, <vector_half*>NULL)
+    elif 16 < HALF_BYTES and size >= 16:
+        copy_ends(to, down, source, source_down, n, rows, <vector_16*>NULL)
+    else:
+        while rows > 0:
+            for i in range(n):
+                if cell is uint16_t:
+                    to[i] = 0 if source[i] == 0x8000 else source[i]
+                else:
+                    to[i] = source[i] + <cell>0
+            to += down
+            source += source_down
+            rows -= 1
+
+
+cdef inline void stream_cells(cell* to, int64_t down, const cell* source, int64_t source_down, int64_t n,
+                              int64_t rows) noexcept nogil:
+    """As stream_rows. The first and last two numbers come by ordinary stores, for they are written again; their lines
+    are fetched ahead, because stores wait for each other."""
+    cdef int64_t line = LINE // <int64_t>sizeof(cell)
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(cell)
+    cdef int64_t i, last
+    cdef vector x
+    while rows > 0:
+        i = <int64_t>((LINE - (<size_t>to & (LINE - 1))) & (LINE - 1)) // <int64_t>sizeof(cell)
+        if i < 2:
+            i += line
+        prefetch_to_write(to + ENDS_AHEAD * down)
+        copy_cells(to, 0, source, 0, i, 1)
+        while i + line + 1 < n:
+            prefetch(<const char*>(source + i) + AHEAD)
+            last = i + line
+            while i < last:
+                x = plus_zero(load_cells(source + i, &x), source)
+                simd_stream(to + i, &x)
+                i += lanes
+        copy_cells(to + i, 0, source + i, 0, n - i, 1)
+        to += down
+        source += source_down
+        rows -= 1
+
+
 cdef inline void copy_rows(element* to, int64_t down, const element* source, int64_t source_down, int64_t n,
                            int64_t rows) noexcept nogil:
     """Dense rows: to[:n] = 0.0 + source[:n], then the next ones, `down` and `source_down` numbers further on."""
     if element is half or element is bfloat:
-        copy_bits_rows(<uint16_t*>to, down, <const uint16_t*>source, source_down, n, rows)
-    elif element is float:
-        copy_float_rows(to, down, source, source_down, n, rows)
+        copy_cells(<uint16_t*>to, down, <const uint16_t*>source, source_down, n, rows)
     else:
-        copy_double_rows(to, down, source, source_down, n, rows)
+        copy_cells(to, down, source, source_down, n, rows)
 
 
 cdef inline void stream_rows(element* to, int64_t down, const element* source, int64_t source_down, int64_t n,
                              int64_t rows) noexcept nogil:
-    """As copy_rows, past the caches."""
+    """As copy_rows, past the caches: rows of three cache lines and more, most of which go to memory in whole lines,
+    which are not read before they are written."""
     if element is half or element is bfloat:
-        stream_bits_rows(<uint16_t*>to, down, <const uint16_t*>source, source_down, n, rows)
-    elif element is float:
-        stream_float_rows(to, down, source, source_down, n, rows)
+        stream_cells(<uint16_t*>to, down, <const uint16_t*>source, source_down, n, rows)
     else:
-        stream_double_rows(to, down, source, source_down, n, rows)
+        stream_cells(to, down, source, source_down, n, rows)
+
+
+cdef inline void add_lanes(real* sums, const real* run, int64_t n) noexcept nogil:
+    """sums[k] += run[k] + run[LANES + k] + ..., each in this order, of n numbers, a multiple of LANES. In vectors of 16
+    bytes on every instruction set: two or four independent chains keep the adder busy enough."""
+    cdef vector_16[4] chains
+    cdef int64_t each = <int64_t>(16 // sizeof(real))
+    cdef int64_t count = <int64_t>(LANES * sizeof(real) // 16)
+    cdef int64_t i = 0
+    cdef int64_t k
+    for k in range(count):
+        chains[k] = load(sums + k * each, <vector_16*>NULL)
+    while i < n:
+        for k in range(count):
+            chains[k] = add(chains[k], load(run + i + k * each, <vector_16*>NULL), run)
+        i += LANES
+    for k in range(count):
+        simd_store(sums + k * each, &chains[k])
 
 
 cdef inline void add_run(real* sums, int64_t chains, int64_t at, const real* run, int64_t n) noexcept nogil:
@@ -112,10 +194,7 @@ cdef inline void add_run(real* sums, int64_t chains, int64_t at, const real* run
             sums[(at + i) % LANES] += run[i]
             i += 1
         whole = (n - i) // LANES * LANES
-        if real is float:
-            add_float_lanes(sums, run + i, whole)
-        else:
-            add_double_lanes(sums, run + i, whole)
+        add_lanes(sums, run + i, whole)
         i += whole
     while i < n:
         sums[(at + i) & (chains - 1)] += run[i]
@@ -159,18 +238,6 @@ cdef void fold_long_run(real* to, const element* run, int64_t n, int64_t parts) 
     join_chains(<real*>sums, LANES, parts)
     to[0] = sums[0]
     to[1] = sums[1]
-
-
-cdef inline void sum_dense_rows(real* to, const element* source, int64_t down, int64_t rows, int64_t n) noexcept nogil:
-    """to[:n] = 0.0 + the first row + the second ...; all of a piece of the rows at a time."""
-    if element is half:
-        sum_half_rows(<float*>to, source, down, rows, n)
-    elif element is bfloat:
-        sum_bfloat_rows(<float*>to, source, down, rows, n)
-    elif element is float:
-        sum_float_rows(<float*>to, source, down, rows, n)
-    else:
-        sum_double_rows(<double*>to, source, down, rows, n)
 
 
 cdef inline void fold_short_run(real* to, const element* run, int64_t n, int64_t parts) noexcept nogil:
@@ -529,7 +596,7 @@ cdef int64_t backward_packed(const ReplicationPad2dPlan* plan, char** data, char
     cdef const element* source
     cdef element* grad_input__hw
     cdef int64_t parts = plan.parts
-    cdef int64_t cell = parts * <int64_t>sizeof(element)
+    cdef int64_t size = parts * <int64_t>sizeof(element)
     cdef int64_t c, k, n, r, oh, ow, rows, columns, channels, pitch
     cdef Tile band, tile
     cdef bint packed
@@ -548,19 +615,19 @@ cdef int64_t backward_packed(const ReplicationPad2dPlan* plan, char** data, char
         ow = first_source(&plan.w, &tile)
         rows = most(end_source(&plan.h, &band) - oh, 0)
         columns = most(end_source(&plan.w, &tile) - ow, 0)
-        packed = most(rows, columns) <= plan.packed // cell and rows * columns <= plan.packed // cell
-        pitch = packed_plane(rows * columns, cell) // cell if packed else 0
-        packed = packed and plan.group * pitch <= plan.packed // cell
+        packed = most(rows, columns) <= plan.packed // size and rows * columns <= plan.packed // size
+        pitch = packed_plane(rows * columns, size) // size if packed else 0
+        packed = packed and plan.group * pitch <= plan.packed // size
         inner.grad_output_strides[2] = columns if packed else g[2]
         inner.grad_output_strides[3] = 1 if packed else g[3]
         if packed and columns * g[3] == g[2]:
             # Whole rows follow one another.
             transpose(scratch, pitch, grad_output__hw + (oh * g[2] + ow * g[3]) * parts, g[3], rows * columns, channels,
-                      cell)
+                      size)
         elif packed:
             for r in range(rows):
                 transpose(<element*>scratch + r * columns * parts, pitch,
-                          grad_output__hw + ((oh + r) * g[2] + ow * g[3]) * parts, g[3], columns, channels, cell)
+                          grad_output__hw + ((oh + r) * g[2] + ow * g[3]) * parts, g[3], columns, channels, size)
         for k in range(channels):
             source = grad_output__hw + k * parts
             if packed:
@@ -568,7 +635,7 @@ cdef int64_t backward_packed(const ReplicationPad2dPlan* plan, char** data, char
                 source = <const element*>scratch + (k * pitch - oh * columns - ow) * parts
             backward_unit(&inner, &tile, source, grad_input__hw + k * x[1] * parts, band.iw, band.end, summed)
     if plan.streamed:
-        end_streams()
+        fence()
     return ALL_GOOD
 
 
@@ -714,7 +781,7 @@ cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, char* scrat
                     c = 0
                     n += 1
     if plan.streamed:
-        end_streams()
+        fence()
     return ALL_GOOD
 
 

@@ -4,11 +4,12 @@ the NumPy equivalents stand in the docstrings."""
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
+from aclnn_bw._kernels.simd cimport (
+    HALF_BYTES, VECTOR_BYTES, add, bfloat, cell, element, half, load, plus_zero, real, simd_store, vec, vector,
+    vector_16, vector_half, widen_bfloat, widen_half,
+)
+
 cdef extern from "half.h" nogil:
-    ctypedef struct half "aclnn_bw_half":
-        pass
-    ctypedef struct bfloat "aclnn_bw_bfloat":
-        pass
     void widen_half_row "aclnn_bw_widen_half_row" (float* to, const half* source, int64_t n) noexcept
     void widen_bfloat_row "aclnn_bw_widen_bfloat_row" (float* to, const bfloat* source, int64_t n) noexcept
     void narrow_to_half_row "aclnn_bw_narrow_to_half_row" (half* to, const float* source, int64_t n) noexcept
@@ -22,24 +23,6 @@ cdef extern from "half.h" nogil:
 
 cdef extern from "copy.h" nogil:
     void copy "aclnn_bw_copy" (void* to, const void* source, size_t size) noexcept
-
-# What is summed, and what is stored.
-ctypedef fused real:
-    float
-    double
-
-ctypedef fused element:
-    float
-    double
-    half
-    bfloat
-
-# What is moved without a look at its value: a 16-bit type as its bits, because gcc 12 does not vectorise the copying of
-# structs (3 times slower).
-ctypedef fused cell:
-    uint16_t
-    float
-    double
 
 cdef enum:
     BLOCK = 256     # elements gathered at a time from a strided row
@@ -176,3 +159,48 @@ cdef inline void add_row(real* to, const real* source, int64_t n) noexcept nogil
     cdef int64_t i
     for i in range(n):
         to[i] += source[i]
+
+
+cdef inline real widened(const element* source, const real* summed) noexcept nogil:
+    if element is half:
+        return widen_half(source[0])
+    elif element is bfloat:
+        return widen_bfloat(source[0])
+    else:
+        return source[0]
+
+
+cdef inline void sum_piece(real* to, const element* source, int64_t down, int64_t rows, vec* width) noexcept nogil:
+    """A vector of sum_dense_rows: an element is summed in a register."""
+    cdef vec sum = plus_zero(load(source, width), to)
+    cdef int64_t r
+    for r in range(1, rows):
+        sum = add(sum, load(source + r * down, width), to)
+    simd_store(to, &sum)
+
+
+cdef inline void sum_dense_rows(real* to, const element* source, int64_t down, int64_t rows, int64_t n) noexcept nogil:
+    """to[:n] = 0.0 + the first row + the second ..., `down` apart. The last vector overlaps the one before."""
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef int64_t some = HALF_BYTES // <int64_t>sizeof(real)
+    cdef int64_t few = 16 // <int64_t>sizeof(real)
+    cdef int64_t i = 0
+    cdef int64_t r
+    cdef real total
+    if n >= lanes:
+        while i < n - lanes:
+            sum_piece(to + i, source + i, down, rows, <vector*>NULL)
+            i += lanes
+        sum_piece(to + n - lanes, source + n - lanes, down, rows, <vector*>NULL)
+    elif some < lanes and n >= some:
+        sum_piece(to, source, down, rows, <vector_half*>NULL)
+        sum_piece(to + n - some, source + n - some, down, rows, <vector_half*>NULL)
+    elif few < some and n >= few:
+        sum_piece(to, source, down, rows, <vector_16*>NULL)
+        sum_piece(to + n - few, source + n - few, down, rows, <vector_16*>NULL)
+    else:
+        for i in range(n):
+            total = widened(source + i, to) + <real>0
+            for r in range(1, rows):
+                total += widened(source + i + r * down, to)
+            to[i] = total

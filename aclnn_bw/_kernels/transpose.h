@@ -1,14 +1,5 @@
-/* Sums of rows in vectors, and the transposition of cells in registers, which several kernels need.
- *
- * `to` and `from` must not share memory. Nothing beyond the cells that are named is read or written: the last vector or
- * block overlaps the one before.
- *
- * Bounds, from the code that gcc 12 makes. Sums of rows: a load and an addition a term, bound by loads, in 16-bit types
- * by the conversion of every term. Transpositions: 8 shuffles of 16 bytes and 4 stores for 64 bytes (16 bits: 12 and 4;
- * AVX2: as many for twice the bytes, and 4 loads that insert), bound by shuffles and stores, and from memory by the
- * latency of lines that lie apart, hence the prefetch: 5 ns a line instead of 8. Three columns side by side: 6 shuffles
- * of two vectors and 3 stores for 48 bytes, where AVX-512 is not to be had 12 of one vector and 6 `or`, bound by these.
- */
+/* The transposition of transpose.pxd for the average pool, until that is written on simd.h too: gcc 12 takes both into
+ * the function that computes, and with the other one that takes 1.1 times as long for 32x2048x7x7 k7 in float32. */
 #ifndef ACLNN_BW_TRANSPOSE_H
 #define ACLNN_BW_TRANSPOSE_H
 #include <stdint.h>
@@ -29,91 +20,11 @@
 #endif
 
 #define ACLNN_BW_VECTOR(type, bytes) type __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias))
-typedef ACLNN_BW_VECTOR(float, 16) aclnn_bw_float_16;
-typedef ACLNN_BW_VECTOR(float, 32) aclnn_bw_float_32;
-typedef ACLNN_BW_VECTOR(float, 64) aclnn_bw_float_64;
-typedef ACLNN_BW_VECTOR(double, 16) aclnn_bw_double_16;
-typedef ACLNN_BW_VECTOR(double, 32) aclnn_bw_double_32;
-typedef ACLNN_BW_VECTOR(double, 64) aclnn_bw_double_64;
-typedef ACLNN_BW_VECTOR(uint16_t, 8) aclnn_bw_bits_8;
 typedef ACLNN_BW_VECTOR(uint16_t, 16) aclnn_bw_bits_16;
-typedef ACLNN_BW_VECTOR(uint16_t, 32) aclnn_bw_bits_32;
-typedef ACLNN_BW_VECTOR(uint16_t, 64) aclnn_bw_bits_64;
 typedef ACLNN_BW_VECTOR(uint32_t, 16) aclnn_bw_word_16;
-typedef ACLNN_BW_VECTOR(uint32_t, 32) aclnn_bw_word_32;
-typedef ACLNN_BW_VECTOR(uint32_t, 64) aclnn_bw_word_64;
-
-#define ACLNN_BW_JOIN(a, b) a##b
-#define ACLNN_BW_SIZED(name, bytes) ACLNN_BW_JOIN(name, bytes)
 
 #define ACLNN_BW_LINE 64       /* bytes of a cache line */
 #define ACLNN_BW_ROWS_AHEAD 64 /* rows of cells, into the L2 cache: of those 1 KiB apart the L1 cache holds 32 */
-
-/* to[:n] = 0.0 + the first row + the second ..., each of n numbers; an element is summed in a register. load(bytes,
- * at) makes a vector of `bytes` bytes of what is stored from there on. */
-#define ACLNN_BW_SUM_PIECE(vector, load, bytes, i)                            \
-    do {                                                                      \
-        ACLNN_BW_SIZED(vector, bytes) sum = load(bytes, from + (i)) + 0;      \
-        for (int64_t r = 1; r < rows; r++)                                    \
-            sum += load(bytes, from + (i) + r * down);                        \
-        *(ACLNN_BW_SIZED(vector, bytes) *)(void *)(to + (i)) = sum;           \
-    } while (0)
-
-#define ACLNN_BW_SUM_ROWS(name, real, type, vector, load, widen)                                              \
-    static inline void name(real *to, const type *from, int64_t down, int64_t rows, int64_t n)                \
-    {                                                                                                         \
-        const int64_t lanes = ACLNN_BW_WIDEST / (int64_t)sizeof(real), bytes = n * (int64_t)sizeof(real);     \
-        int64_t i = 0;                                                                                        \
-        if (bytes >= ACLNN_BW_WIDEST) {                                                                       \
-            for (; i < n - lanes; i += lanes)                                                                 \
-                ACLNN_BW_SUM_PIECE(vector, load, ACLNN_BW_WIDEST, i);                                         \
-            ACLNN_BW_SUM_PIECE(vector, load, ACLNN_BW_WIDEST, n - lanes);                                     \
-        } else if (ACLNN_BW_WIDEST > 32 && bytes >= 32) {                                                     \
-            ACLNN_BW_SUM_PIECE(vector, load, 32, 0);                                                          \
-            ACLNN_BW_SUM_PIECE(vector, load, 32, n - 32 / (int64_t)sizeof(real));                             \
-        } else if (ACLNN_BW_WIDEST > 16 && bytes >= 16) {                                                     \
-            ACLNN_BW_SUM_PIECE(vector, load, 16, 0);                                                          \
-            ACLNN_BW_SUM_PIECE(vector, load, 16, n - 16 / (int64_t)sizeof(real));                             \
-        } else {                                                                                              \
-            for (; i < n; i++) {                                                                              \
-                real sum = widen(from[i]) + 0;                                                                \
-                for (int64_t r = 1; r < rows; r++)                                                            \
-                    sum += widen(from[i + r * down]);                                                         \
-                to[i] = sum;                                                                                  \
-            }                                                                                                 \
-        }                                                                                                     \
-    }
-
-#define ACLNN_BW_LOAD_FLOATS(bytes, at) (*(const ACLNN_BW_SIZED(aclnn_bw_float_, bytes) *)(const void *)(at))
-#define ACLNN_BW_LOAD_DOUBLES(bytes, at) (*(const ACLNN_BW_SIZED(aclnn_bw_double_, bytes) *)(const void *)(at))
-#define ACLNN_BW_LOAD_HALVES(bytes, at) ACLNN_BW_SIZED(ACLNN_BW_LOAD_HALVES_, bytes)((const void *)(at))
-#define ACLNN_BW_LOAD_HALVES_16(at) ((aclnn_bw_float_16)_mm_cvtph_ps(_mm_loadl_epi64(at)))
-#define ACLNN_BW_LOAD_HALVES_32(at) ((aclnn_bw_float_32)_mm256_cvtph_ps(_mm_loadu_si128(at)))
-#define ACLNN_BW_LOAD_HALVES_64(at) ((aclnn_bw_float_64)_mm512_cvtph_ps(_mm256_loadu_si256(at)))
-#define ACLNN_BW_LOAD_BFLOATS(bytes, at) ACLNN_BW_SIZED(ACLNN_BW_LOAD_BFLOATS_, bytes)((const void *)(at))
-#define ACLNN_BW_SHIFT_UP(narrow, wide, at) (__builtin_convertvector(*(const narrow *)(at), wide) << 16)
-#define ACLNN_BW_LOAD_BFLOATS_16(at) ((aclnn_bw_float_16)ACLNN_BW_SHIFT_UP(aclnn_bw_bits_8, aclnn_bw_word_16, at))
-#define ACLNN_BW_LOAD_BFLOATS_32(at) ((aclnn_bw_float_32)ACLNN_BW_SHIFT_UP(aclnn_bw_bits_16, aclnn_bw_word_32, at))
-#define ACLNN_BW_LOAD_BFLOATS_64(at) ((aclnn_bw_float_64)ACLNN_BW_SHIFT_UP(aclnn_bw_bits_32, aclnn_bw_word_64, at))
-#define ACLNN_BW_SAME(x) (x)
-
-ACLNN_BW_SUM_ROWS(aclnn_bw_sum_float_rows, float, float, aclnn_bw_float_, ACLNN_BW_LOAD_FLOATS, ACLNN_BW_SAME)
-ACLNN_BW_SUM_ROWS(aclnn_bw_sum_double_rows, double, double, aclnn_bw_double_, ACLNN_BW_LOAD_DOUBLES, ACLNN_BW_SAME)
-ACLNN_BW_SUM_ROWS(aclnn_bw_sum_bfloat_rows, float, aclnn_bw_bfloat, aclnn_bw_float_, ACLNN_BW_LOAD_BFLOATS,
-                  aclnn_bw_widen_bfloat)
-#if defined(__F16C__)
-ACLNN_BW_SUM_ROWS(aclnn_bw_sum_half_rows, float, aclnn_bw_half, aclnn_bw_float_, ACLNN_BW_LOAD_HALVES,
-                  aclnn_bw_widen_half)
-#else
-static inline void aclnn_bw_sum_half_rows(float *to, const aclnn_bw_half *from, int64_t down, int64_t rows, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = aclnn_bw_widen_half(from[i]) + 0;
-    for (int64_t r = 1; r < rows; r++)
-        for (int64_t i = 0; i < n; i++)
-            to[i] += aclnn_bw_widen_half(from[r * down + i]);
-}
-#endif
 
 /* Cells that lie `to_pitch` and `from_pitch` apart, transposed in blocks of 16 bytes each way, in registers: compilers
  * make one load and one store a cell of the plain loop. */

@@ -30,7 +30,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "transpose.h" /* sums of rows, transposition */
+#include "simd.h"
 
 #define ACLNN_BW_GROUP_BYTES 32
 #define ACLNN_BW_FORCE_INLINE static inline __attribute__((always_inline))

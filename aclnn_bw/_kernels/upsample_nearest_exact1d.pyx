@@ -35,7 +35,9 @@ from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_
 from aclnn_bw._core.upsample_nearest_exact1d cimport (
     FILLED, PACKED, PERIODIC, PIXELS, SPAN, Block, Group, UpsampleNearestExact1dPlan, fill_block, packed_row,
 )
-from aclnn_bw._kernels.rows cimport bfloat, copy, element, half, load_row, narrow_row, real, store_row
+from aclnn_bw._kernels.rows cimport copy, load_row, narrow_row, store_row, sum_dense_rows
+from aclnn_bw._kernels.simd cimport bfloat, element, half, real
+from aclnn_bw._kernels.transpose cimport transpose
 
 cdef extern from "upsample_nearest_exact1d.h" nogil:
     void sum_groups_float "aclnn_bw_sum_groups_float" (
@@ -50,17 +52,6 @@ cdef extern from "upsample_nearest_exact1d.h" nogil:
     void sum_groups_bfloat "aclnn_bw_sum_groups_bfloat" (
         bfloat* to, const bfloat* source, const char* groups, int64_t count, int64_t periods, int64_t stride,
         int64_t terms) noexcept
-    void sum_float_rows "aclnn_bw_sum_float_rows" (
-        float* to, const float* source, int64_t down, int64_t rows, int64_t n) noexcept
-    void sum_double_rows "aclnn_bw_sum_double_rows" (
-        double* to, const double* source, int64_t down, int64_t rows, int64_t n) noexcept
-    void sum_half_rows "aclnn_bw_sum_half_rows" (
-        float* to, const half* source, int64_t down, int64_t rows, int64_t n) noexcept
-    void sum_bfloat_rows "aclnn_bw_sum_bfloat_rows" (
-        float* to, const bfloat* source, int64_t down, int64_t rows, int64_t n) noexcept
-    void transpose "aclnn_bw_transpose" (
-        void* to, int64_t to_pitch, const void* source, int64_t source_pitch, int64_t rows, int64_t columns,
-        int64_t cell) noexcept
 
 cdef enum:
     PIECE = 16      # groups worked off at a time where copies are made
@@ -320,18 +311,6 @@ cdef void sum_packed(const UpsampleNearestExact1dPlan* plan, const Block* block,
                     plan.out_strides[2], targets, summed)
 
 
-cdef inline void sum_sources(real* to, const element* source, int64_t down, int64_t rows, int64_t n) noexcept nogil:
-    """to[:n] = 0.0 + the first row + the second ..., widened."""
-    if element is half:
-        sum_half_rows(<float*>to, source, down, rows, n)
-    elif element is bfloat:
-        sum_bfloat_rows(<float*>to, source, down, rows, n)
-    elif element is float:
-        sum_float_rows(<float*>to, source, down, rows, n)
-    else:
-        sum_double_rows(<double*>to, source, down, rows, n)
-
-
 cdef void sum_pixel(element* to, const element* source, int64_t down, int64_t rows, int64_t n,
                     const real* summed) noexcept nogil:
     """to[:n] = the sum of `rows` rows of n sources."""
@@ -346,9 +325,9 @@ cdef void sum_pixel(element* to, const element* source, int64_t down, int64_t ro
         m = least(n - at, SOURCES)
         if (real is float and element is float) or (real is double and element is double):
             made = to + at
-            sum_sources(made, source + at, down, rows, m)
+            sum_dense_rows(made, source + at, down, rows, m)
         else:
-            sum_sources(made, source + at, down, rows, m)
+            sum_dense_rows(made, source + at, down, rows, m)
             narrow_row(to + at, <const real*>made, m)
         at += m
 

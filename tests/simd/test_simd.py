@@ -1,0 +1,197 @@
+"""Each primitive of simd.h, on each instruction set, against its definition for single lanes.
+
+primitives.c calls each for every width of vector, at any alignment and beside pages that must not be touched. NEON runs
+under emulation where there are a cross compiler and QEMU. Where there is no compiler the tests are skipped, unless
+ACLNN_BW_REQUIRE_OBJECTS=1, as in CI; without emulation, unless ACLNN_BW_REQUIRE_AARCH64=1.
+"""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from helpers import require_isa
+
+HERE = Path(__file__).parent
+KERNELS = HERE.parent.parent / "aclnn_bw" / "_kernels"
+FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
+FLOATS = ("vector", "half", "16")
+BLOCKS = ("32", "16")
+PAGE = 4096
+
+# The bytes of a vector, and what compiles and runs a program.
+X86 = {isa: (size, ["gcc", f"-march=x86-64-{isa}"], []) for isa, size in {"v2": 16, "v3": 32, "v4": 64}.items()}
+NATIVE = platform.machine()
+NEON = (16, ["gcc"], []) if NATIVE == "aarch64" else (16, ["aarch64-linux-gnu-gcc", "-static"], ["qemu-aarch64-static"])
+BACKENDS = {**(X86 if NATIVE in ("x86_64", "AMD64") else {}), "neon": NEON}
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
+
+
+def zipped(size, upper):
+    """Of each 16 bytes the lower or upper half of both, cell by cell."""
+
+    def scalar(a, b):
+        made = []
+        for x, y in zip(a.reshape(-1, 16), b.reshape(-1, 16), strict=True):
+            cells = [part.reshape(-1, size)[8 // size * upper :][: 8 // size] for part in (x, y)]
+            made.append(np.stack(cells, 1).reshape(-1))
+        return np.concatenate(made)
+
+    return scalar
+
+
+def split(size):
+    def scalar(a, b):
+        return a.reshape(-1, 3, size).transpose(1, 0, 2).reshape(-1)
+
+    return scalar
+
+
+def plus_zero(x):
+    return np.where(x == 0, 0, x).astype(x.dtype)
+
+
+def cleared(bits):
+    return np.where(bits == 0x8000, 0, bits).astype(np.uint16)
+
+
+F16, BF16 = np.float16, ml_dtypes.bfloat16
+
+# Name: widths, dtypes of a, b and what comes out, bytes of each for 16 bytes of the vector, and the definition.
+PRIMITIVES = {
+    "copy": (FLOATS, "u1 u1 u1", (16, 0, 16), lambda a, b: a),
+    "stream": (FLOATS, "u1 u1 u1", (16, 0, 16), lambda a, b: a),
+    "add_f32": (FLOATS, "f4 f4 f4", (16, 16, 16), lambda a, b: a + b),
+    "add_f64": (FLOATS, "f8 f8 f8", (16, 16, 16), lambda a, b: a + b),
+    "plus_zero_f32": (FLOATS, "f4 f4 f4", (16, 0, 16), lambda a, b: plus_zero(a)),
+    "plus_zero_f64": (FLOATS, "f8 f8 f8", (16, 0, 16), lambda a, b: plus_zero(a)),
+    "plus_zero_bits": (FLOATS, "u2 u2 u2", (16, 0, 16), lambda a, b: cleared(a)),
+    "load_half": (FLOATS, "u2 u2 f4", (8, 0, 16), lambda a, b: a.view(F16).astype(np.float32)),
+    "load_bfloat": (FLOATS, "u2 u2 f4", (8, 0, 16), lambda a, b: a.view(BF16).astype(np.float32)),
+    "load_two": (BLOCKS, "u1 u1 u1", (16, 16, 16), lambda a, b: np.concatenate([a, b])),
+    **{
+        f"zip_{'high' if upper else 'low'}_{size}": (BLOCKS, "u1 u1 u1", (16, 16, 16), zipped(size, upper))
+        for size in (2, 4, 8)
+        for upper in (False, True)
+    },
+    "unzip_three_2": (("16",), "u1 u1 u1", (48, 0, 48), split(2)),
+    "unzip_three_4": (("16",), "u1 u1 u1", (48, 0, 48), split(4)),
+}
+# What load_two reads of each: the same 16 bytes of either, however wide the vector is.
+SIXTEEN = {"load_two": (16, 16)}
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request, tmp_path_factory):
+    """The bytes of its vector, and a function that makes calls."""
+    size, compiler, runner = BACKENDS[request.param]
+    missing = [tool for tool in (*compiler[:1], *runner) if not shutil.which(tool)]
+    if missing or not KERNELS.exists():
+        why = f"no {missing[0]}" if missing else "no sources"
+        if os.environ.get(f"ACLNN_BW_REQUIRE_{'AARCH64' if runner else 'OBJECTS'}") == "1":
+            pytest.fail(why)
+        pytest.skip(why)
+    if request.param in X86:
+        require_isa(request.param)
+    program = tmp_path_factory.mktemp("simd") / f"primitives_{request.param}"
+    done = subprocess.run(
+        [*compiler, *FLAGS, f"-I{KERNELS}", "-o", program, HERE / "primitives.c"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+    def run(cases):
+        """Of each case (name, sources, bytes that come out, places) the page around what comes out."""
+        asked = []
+        for name, sources, out, places in cases:
+            sizes = [out, *(source.nbytes for source in sources)]
+            asked += [name.encode().ljust(32, b"\0"), np.array([sizes, places], np.int32).tobytes()]
+            asked += [source.tobytes() for source in sources]
+        done = subprocess.run([*runner, program], input=b"".join(asked), capture_output=True, check=False)
+        width, *pages = np.split(np.frombuffer(done.stdout, np.uint8), np.arange(4, len(done.stdout), PAGE))
+        assert done.returncode == 0, f"ended with {done.returncode} in {cases[len(pages)][0]}: {done.stderr.decode()}"
+        assert width.view(np.int32)[0] == size
+        return pages
+
+    return size, run
+
+
+def width_in_bytes(width, widest):
+    return {"vector": widest, "half": max(widest // 2, 16), "16": 16, "32": min(widest, 32)}[width]
+
+
+def examples(rng, dtype, count):
+    """Random bits, and values of every special kind."""
+    bits = rng.integers(0, 256, (40, count, dtype.itemsize), np.uint8)
+    some = bits.reshape(40, -1).view(f"u{dtype.itemsize}")
+    sign, ones = 1 << (8 * dtype.itemsize - 1), (1 << 8 * dtype.itemsize) - 1
+    special = [0, sign, 1, sign | 1, ones, ones ^ sign]
+    if dtype.itemsize > 1:
+        fraction = {2: 10, 4: 23, 8: 52}[dtype.itemsize]
+        infinity = (sign - 1) >> fraction << fraction
+        special += [infinity, infinity | sign, infinity - 1, infinity | 1, 1 << fraction, (1 << fraction) - 1]
+        special += [0x7F80, 0xFF80, 0x7F81, 0x80] if dtype.itemsize == 2 else []  # of bfloat16
+    chosen = rng.random(some.shape) < 0.4
+    some[chosen] = rng.choice(np.array(special, some.dtype), chosen.sum())
+    return some.view(dtype)
+
+
+def bits_of(array):
+    """All NaN as one."""
+    if array.dtype.kind != "f":
+        return array.view(np.uint8)
+    return np.where(np.isnan(array), np.array(np.nan, array.dtype), array).view(np.uint8)
+
+
+def calls(name, widest, rng):
+    """Width, arrays that go in, bytes and dtype of what comes out, and what should come out."""
+    widths, dtypes, sizes, scalar = PRIMITIVES[name]
+    first, second, out = (np.dtype(dtype) for dtype in dtypes.split())
+    for width in widths:
+        read = [size * width_in_bytes(width, widest) // 16 for size in sizes]
+        read[:2] = SIXTEEN.get(name, read[:2])
+        inputs = zip((first, second), read[:2], strict=True)
+        for a, b in zip(*(examples(rng, dtype, size // dtype.itemsize) for dtype, size in inputs), strict=True):
+            with np.errstate(all="ignore"):
+                wanted = scalar(a, b)[: read[2] // out.itemsize]
+            yield width, (a, b), out, wanted
+
+
+@pytest.mark.parametrize("where", ["anywhere", "begin", "end"])
+def test_lanes(where, backend, rng):
+    """At every alignment that a lane can have, or all beside a page that must not be touched."""
+    widest, run = backend
+    cases, results = [], []
+    for name in PRIMITIVES:
+        for number, (width, sources, out, wanted) in enumerate(calls(name, widest, rng)):
+            sizes = [wanted.nbytes, *(source.nbytes for source in sources)]
+            steps = [array.dtype.itemsize * step for array, step in zip((wanted, *sources), (1, 3, 5), strict=True)]
+            places = {
+                "anywhere": [64 + number * step % 64 for step in steps],
+                "begin": [0, 0, 0],
+                "end": [PAGE - size for size in sizes],
+            }[where]
+            if name == "stream" and where == "anywhere":
+                places[0] = 64
+            cases.append((f"{name}_{width}", sources, sizes[0], places))
+            results.append(wanted.astype(out))
+    for page, (name, sources, size, places), wanted in zip(run(cases), cases, results, strict=True):
+        seen = page[places[0] :][:size].view(wanted.dtype)
+        assert np.array_equal(bits_of(seen), bits_of(wanted)), (name, *sources)
+        assert np.all(np.delete(page, np.s_[places[0] : places[0] + size]) == 0x5A), name
+
+
+def test_every_primitive_is_here():
+    """All that simd.h offers: what is not told the bytes of a vector by another."""
+    header = (KERNELS / "simd.h").read_text()
+    offer = r"^#define (simd_\w+)\(|^SIMD_INLINE void (simd_\w+)\((?!.*size_t bytes)"
+    offered = re.findall(offer, header, re.MULTILINE)
+    tested = re.findall(r"\b(simd_\w+)\(", (HERE / "primitives.c").read_text())
+    names = {"".join(pair) for pair in offered}
+    assert {name for name in names if not name.startswith("simd_prefetch")} == set(tested)
