@@ -4,8 +4,8 @@ A copy of the sources is built once, in which each refusal of the core and of th
 operator's chain, and the kernels' checks of indices can be switched off by the environment variable ACLNN_BW_MUTANT.
 Then the fuzzer runs against each such mutant, in a child forked for it, until it finds something: a call that is
 accepted and must not be, a wrong result, a crash. A mutant that survives is printed with its line.
-Most are noticed within some hundred calls; all of them took 18 minutes on two cores that were busy with other work
-too, the build included.
+Most are noticed within some hundred calls: with ``--calls 20000`` all of them took a minute and a half on two cores,
+the build included, and one was left that needed 21,471.
 """
 
 from __future__ import annotations
