@@ -510,6 +510,9 @@ CHECKED = [  # whose indices are checked in ways of their own
     MaxPool((1, 1, 7, 7), 5, 1, 2),
     MaxPool((4, 2, 5, 6), 3, 2, 1),  # small planes of several units are checked together
     MaxPool((4, 2, 6, 5), (3, 4), 2, 1, True),
+    MaxPool((4, 2, 4, 6), 2),  # fewer windows than a vector has lanes
+    MaxPool((4, 2, 5, 6), 4, 1),
+    MaxPool((4, 2, 4, 5), 3, 1),
 ]
 
 
