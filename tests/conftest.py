@@ -8,7 +8,6 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 try:
@@ -48,7 +47,7 @@ def pytest_xdist_auto_num_workers(config):
     return 0 if any("::" in argument for argument in config.args) else None
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     selection.select(config, items)
     if "slow" not in config.getoption("markexpr"):
@@ -58,6 +57,14 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(skip)
     # What runs alone comes last, when the other processes have little left.
     items.sort(key=lambda item: "alone" in item.keywords)
+    result = yield  # to -k and -m
+    selection.gather(config, items)
+    return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    return selection.run(pyfuncitem)
 
 
 def pytest_collection_finish():
@@ -100,5 +107,4 @@ def settings_are_restored():
 
 @pytest.fixture
 def rng(request):
-    """A generator whose seed is the test's own name: the same numbers on every run and in any order of tests."""
-    return np.random.default_rng(list(request.node.nodeid.encode()))
+    return selection.generator(request.node)

@@ -347,7 +347,6 @@ def every_width(kernel, stride, padding):
         yield Pool((1, 2, smallest + width % 5, width), kernel, stride, padding, *rest)
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize(("kernel", "stride", "padding"), WINDOWS)
 def test_every_width(kernel, stride, padding, dtype, rng):
@@ -424,10 +423,10 @@ def test_extreme_windows_that_are_accepted(axis, ceil_mode):
     assert accepted > 50
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(  # the twin takes seconds
     "dtype", [pytest.param(name, marks=[pytest.mark.thorough] * (name in ("float64", "float16"))) for name in DTYPES]
 )
-@pytest.mark.each_value
 @pools(
     ((1, 1, 1250, 40), (2400, 40), 1, (1200, 20)),
     ((1, 1, 1250, 40), (2400, 40), 1, (1200, 20), False, False),
@@ -461,7 +460,6 @@ def test_one_output_per_plane(pool, dtype, rng):
     check_both_entry_points(pool, dtype, rng)
 
 
-@pytest.mark.each_value
 @every_dtype
 @pools(
     ((1, 1, 2, 120001), 3, 1, 1),
@@ -567,7 +565,6 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("mode", ALLOWED, ids=str)
 def test_products(mode, rng):
     for pool in [*KINDS, LARGE[0], LARGE[3], LARGE[9]]:
@@ -665,7 +662,6 @@ def test_results_beyond_a_16_bit_type_are_inf():
 # ---- NaN, inf, zeros, extremes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_mode
 @every_kind
 def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
@@ -687,7 +683,6 @@ def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
         assert_same_bytes(result[reached], np.full_like(result[reached], value * sign))
 
 
-@pytest.mark.each_value
 @every_mode
 @every_large
 def test_many_nans_in_large_planes(pool, mode, rng):
@@ -738,7 +733,6 @@ def test_no_intermediate_overflows(pool, mode):
         assert_is_avg_pool2d_backward(result, grad, pool, mode)
 
 
-@pytest.mark.each_value
 @every_mode
 @every_kind
 def test_no_negative_zero(pool, mode):
@@ -760,7 +754,6 @@ def test_no_negative_zero_from_cancellation_and_underflow(pool, dtype, rng):
     assert_no_negative_zero(one_call(units, *pool))
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_uncovered_positions_are_zero(pool, dtype, rng):
@@ -772,7 +765,6 @@ def test_uncovered_positions_are_zero(pool, dtype, rng):
     assert np.all(result[~uncovered] != 0)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_subnormal_gradients(pool, dtype, rng):
@@ -795,7 +787,6 @@ def test_subnormal_sums_bit_by_bit(dtype, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_mode
 @every_kind
 def test_same_bytes_whatever_batch_and_channels(pool, mode, rng):
@@ -814,7 +805,6 @@ def test_same_bytes_whatever_batch_and_channels(pool, mode, rng):
     assert_same_bytes(as_batch.reshape(whole.shape), whole)
 
 
-@pytest.mark.each_value
 @every_mode
 @every_large
 def test_same_bytes_whatever_batch_and_channels_in_large_planes(pool, mode, rng):
@@ -829,7 +819,6 @@ def test_same_bytes_whatever_batch_and_channels_in_large_planes(pool, mode, rng)
     assert_same_bytes(two_phase(doubled, np.concatenate([grad, grad]), mode)[-1], whole[-1])
 
 
-@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("layout", LAYOUTS)
 @every_kind
@@ -847,7 +836,6 @@ def test_same_bytes_whatever_layout(pool, layout, mode, rng):
         out.assert_outside_untouched()
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("mode", [MODES[0], MODES[2], MODES[4]], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pools(
@@ -869,7 +857,6 @@ def test_same_bytes_whatever_layout_of_large_tensors(pool, layout, mode, rng):
         out.assert_outside_untouched()
 
 
-@pytest.mark.each_value
 @every_mode
 @every_kind
 def test_same_bytes_from_broadcast_inputs(pool, mode, rng):
@@ -881,7 +868,6 @@ def test_same_bytes_from_broadcast_inputs(pool, mode, rng):
             assert_same_bytes(one_call(view, *pool), one_call(view.copy(), *pool))
 
 
-@pytest.mark.each_value
 @every_mode
 @every_large
 def test_same_bytes_at_every_thread_count(pool, mode, rng):
@@ -908,7 +894,6 @@ def test_same_bytes_on_every_run(mode):
         assert_same_bytes(two_phase(pool, grad, mode), first)
 
 
-@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("pool", [*KINDS, LARGE[0], LARGE[3], LARGE[11]], ids=str)
 def test_same_bytes_from_every_entry_point(pool, mode, rng):
@@ -1138,7 +1123,6 @@ def modal_cases():
     return cases
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("fp_mode", FP_MODES)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_callers_floating_point_mode_does_not_matter(fp_mode, threads, mxcsr):

@@ -492,7 +492,6 @@ def test_every_16_bit_pattern(dtype):
 # ---- NaN, inf, zeros -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("columns", [*KINDS, *LARGE], ids=str)
 def test_nan_and_inf_reach_exactly_their_elements(columns, dtype, rng):
@@ -517,7 +516,6 @@ def test_infinities_meet():
         assert_same_bytes(one_call(grad, *columns.attributes).ravel(), np.array([0, np.nan, 1], dtype))
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_no_negative_zero_and_zeros_where_nothing_reaches(columns, dtype, rng):
@@ -532,7 +530,6 @@ def test_no_negative_zero_and_zeros_where_nothing_reaches(columns, dtype, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_whatever_batch_and_channels(columns, dtype, rng):
@@ -547,7 +544,6 @@ def test_same_bytes_whatever_batch_and_channels(columns, dtype, rng):
     assert_same_bytes(one_call(planes, *columns.attributes).reshape(whole.shape), whole)
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_same_bytes_whatever_layout(layout, dtype, rng):
@@ -563,7 +559,6 @@ def test_same_bytes_whatever_layout(layout, dtype, rng):
         assert_same_bytes(two_phase(columns, guarded_copy(values, layout, 1).view), plain)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_grouped
 def test_same_bytes_whatever_is_grouped(columns, dtype, rng):
@@ -596,7 +591,6 @@ BEYOND_CACHE = [
 ]
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("columns", BEYOND_CACHE, ids=str)
 def test_same_bytes_beyond_the_cache(columns, dtype, rng):
@@ -623,7 +617,6 @@ def test_tiny_calls_need_no_workspace(columns, dtype):
         assert aclnn_bw.aclnnIm2colBackwardGetWorkspaceSize(grad, *pairs, out)[0] == 0
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(columns, dtype, rng):
@@ -633,7 +626,6 @@ def test_same_bytes_from_broadcast_inputs(columns, dtype, rng):
         assert_same_bytes(one_call(view, *columns.attributes), one_call(view.copy(), *columns.attributes))
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_large
 def test_same_bytes_at_every_thread_count(columns, dtype, rng):

@@ -93,7 +93,6 @@ def test_worked_example():
     assert argmax.reshape(-1).view("<i4")[:6].tolist() == [5, 7, 13, 15, 0, 0]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("density", [0.0, 0.05, 0.5, 1.0])
 @every_kind
 def test_any_number_of_bits(pool, density, rng):

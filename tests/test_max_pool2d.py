@@ -183,7 +183,6 @@ def test_words_by_hand():
     assert_same_bytes(one_call(grad, pool.input_shape, mask, 2, 1), expected)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("layout", MASK_LAYOUTS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [(1, 1, 256, 256), (4, 16, 32, 32), (64, 64, 4, 4), (1024, 64, 1, 1)], ids=str)
@@ -247,7 +246,6 @@ def test_channels_with_other_bits_than_one_touch_no_other_plane(pool, dtype):
     out.assert_outside_untouched()
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("pool", [pool for pool in KINDS if pool.kernel_size != 1], ids=str)
 def test_one_bit_or_two_sum_in_the_same_order(pool, dtype, rng):
@@ -291,14 +289,12 @@ def test_kinds(pool, mode, rng):
     check_all_entry_points(pool._replace(input_shape=pool.input_shape[1:]), mode, rng, 1)
 
 
-@pytest.mark.each_value
 @every_mode
 @every_large
 def test_large(pool, mode, rng):
     check_all_entry_points(pool, mode, rng, 3)
 
 
-@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("density", [0.0, 0.02, 0.5, 1.0])
 @pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
@@ -315,7 +311,6 @@ def test_any_number_of_bits(pool, density, mode, rng):
         assert not bits(result).any()
 
 
-@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("change", ["none", "several", "moved"])
 @pytest.mark.parametrize("pool", [*(pool for pool in KINDS if pool.hits_shape[2] > 4), *LARGE[-3:-1]], ids=str)
@@ -366,7 +361,6 @@ def every_width(kernel, stride, padding):
             yield MaxPool((1, (1, 17)[width % 2], 5 + width % 5, width), kernel, stride, padding, width % 3 == 0)
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_every_width(window, dtype, rng):
@@ -544,7 +538,6 @@ def test_exactly_the_indices_inside_their_own_window_are_taken(pool, rng):
 CHECKED_BY_THREADS = [KINDS[8], *(pool for pool in LARGE if pool.kernel_size != 1)]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("pool", CHECKED_BY_THREADS, ids=str)
 def test_the_first_bad_index_is_named_at_every_thread_count(pool, dtype, rng):
@@ -689,7 +682,6 @@ def test_sums_beyond_the_dtype_are_inf_and_subnormals_stay(dtype, rng):
 # ---- NaN, inf, zeros -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_mode
 @pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
 def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
@@ -719,7 +711,6 @@ def test_infinities_meet():
         assert np.isnan(result).sum() == 1
 
 
-@pytest.mark.each_value
 @every_mask_layout
 @every_mode
 @every_kind
@@ -736,7 +727,6 @@ def test_no_negative_zero(pool, mode, mask_layout, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_mask_layout
 @every_dtype
 @every_kind
@@ -757,7 +747,6 @@ def a_third(layout, mode):
     return [*KINDS, LARGE[6]][(list(LAYOUTS).index(layout) + MAX_POOL_MODES.index(mode)) % 3 :: 3]
 
 
-@pytest.mark.each_value
 @every_mask_layout
 @every_mode
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -774,7 +763,6 @@ def test_same_bytes_whatever_layout(layout, mode, mask_layout, rng):
         out.assert_outside_untouched()
 
 
-@pytest.mark.each_value
 @every_mask_layout
 @every_dtype
 @every_kind
@@ -831,7 +819,6 @@ def test_the_order_of_the_sums(window, dtype, rng):
         assert_same_bytes(result, summed_in_order(pool, grad, hits, window == (3, 1, 1)))
 
 
-@pytest.mark.each_value
 @every_mode
 @every_large
 def test_same_bytes_at_every_thread_count(pool, mode, rng):

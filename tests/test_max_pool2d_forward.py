@@ -118,7 +118,6 @@ def test_kinds(pool, mode, rng):
     check_all_entry_points(pool, mode, sprinkled(pool.values(rng, mode[1]), rng), 3)
 
 
-@pytest.mark.each_value
 @every_mode
 @every_large
 def test_large(pool, mode, rng):
@@ -135,7 +134,6 @@ def test_every_kernel_stride_and_padding(kernel, dtype, rng):
         check_all_entry_points(pool, ("Host", dtype), sprinkled(tied(pool, rng, dtype), rng), index % 8)
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_every_width(window, dtype, rng):
@@ -221,7 +219,6 @@ def test_ties_nan_and_infinities_by_hand(dtype):
         assert (value, place, np.signbit(value)) == (0, 0, np.signbit(window[0][0]))
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("fill", [-np.inf, np.nan, 0.0])
 @pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
@@ -260,7 +257,6 @@ def test_ascend910_rounds_float32_to_float16_first(mask_layout, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_mask_layout
 @every_mode
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -279,7 +275,6 @@ def test_same_bytes_whatever_layout(layout, mode, mask_layout, rng):
         mask.assert_outside_untouched()
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(pool, dtype, rng):
@@ -291,7 +286,6 @@ def test_same_bytes_from_broadcast_inputs(pool, dtype, rng):
         assert_same_mask(mask, plain_mask)
 
 
-@pytest.mark.each_value
 @every_mask_layout
 @every_mode
 @every_large

@@ -92,7 +92,6 @@ def test_kinds(pool, dtype, rng):
     assert_parity(pool, sprinkled(ties, rng, 0.02), rng)
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, (1, 3), (3, 2), (5, 1), (2, 18)], ids=str)
 def test_grid(kernel, dtype, rng):

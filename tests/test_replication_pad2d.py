@@ -250,7 +250,6 @@ def test_kinds(pad, dtype, rng):
     check_both_entry_points(pad._replace(input_shape=pad.input_shape[1:]), dtype, rng)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_large
 def test_large(pad, dtype, rng):
@@ -346,7 +345,6 @@ def test_empty_batch(shape, dtype):
 PRODUCTS = [*product(["Ascend910", "Ascend310P", "Ascend910B"], ON_ALL_PRODUCTS), ("Ascend910B", "bfloat16")]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize(("on", "dtype"), PRODUCTS)
 @every_kind
 def test_same_bytes_on_every_product(pad, on, dtype, rng):
@@ -437,7 +435,6 @@ def test_float16_sums_may_pass_its_range():
     assert_same_bytes(one_call(big.reshape(4, 3, 1), Pad((4, 1, 1), (0, 0, 1, 1))), expected)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_exact_sums_bit_by_bit(pad, dtype, rng):
@@ -466,7 +463,6 @@ def test_every_16_bit_pattern(dtype):
     assert not cropped.view(np.uint16).any()
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_zeros_have_no_sign(pad, dtype, rng):
@@ -477,7 +473,6 @@ def test_zeros_have_no_sign(pad, dtype, rng):
         assert_no_negative_zero(as_real(one_call(minus_zero.view(ALL_DTYPES[dtype]), pad)))
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_subnormal_sums_bit_by_bit(pad, dtype, rng):
@@ -488,7 +483,6 @@ def test_subnormal_sums_bit_by_bit(pad, dtype, rng):
     same(one_call(grad, pad), expected)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_nan_and_inf_reach_exactly_their_elements(pad, dtype, rng):
@@ -514,7 +508,6 @@ def with_specials(grad, rng):
     return sprinkled(as_real(grad), rng, 0.02).view(grad.dtype)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_large
 def test_many_specials_in_large_planes(pad, dtype, rng):
@@ -525,7 +518,6 @@ def test_many_specials_in_large_planes(pad, dtype, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_whatever_batch_and_channels(pad, dtype, rng):
@@ -540,7 +532,6 @@ def test_same_bytes_whatever_batch_and_channels(pad, dtype, rng):
     same(one_call(grad[1], pad._replace(input_shape=pad.input_shape[1:])), whole[1])
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("pad", [*KINDS[1::4], LARGE[1], LARGE[3]], ids=str)
@@ -574,7 +565,6 @@ MANY_CHANNELS = [
 ]
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("pad", MANY_CHANNELS, ids=str)
 def test_same_bytes_with_channels_side_by_side(pad, dtype, rng):
@@ -589,7 +579,6 @@ def test_same_bytes_with_channels_side_by_side(pad, dtype, rng):
         out.assert_outside_untouched()
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("layout", ["contiguous", "channels_last", "columns_cropped"])
 def test_same_bytes_beyond_the_cache(layout, dtype, rng):
@@ -606,7 +595,6 @@ def test_same_bytes_beyond_the_cache(layout, dtype, rng):
         out.assert_outside_untouched()
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(pad, dtype, rng):
@@ -618,7 +606,6 @@ def test_same_bytes_from_broadcast_inputs(pad, dtype, rng):
         same(one_call(view, pad), plain)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_large
 def test_same_bytes_at_every_thread_count(pad, dtype, rng):
@@ -632,7 +619,6 @@ def test_same_bytes_at_every_thread_count(pad, dtype, rng):
         same(result, results[0])
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("pad", [*KINDS[::2], LARGE[0], LARGE[9]], ids=str)
 def test_same_bytes_from_streams_and_repeatable_executors(pad, dtype, rng):

@@ -72,7 +72,6 @@ PADDINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("padding", PADDINGS, ids=str)
 def test_grid(padding, dtype, rng):
@@ -81,7 +80,6 @@ def test_grid(padding, dtype, rng):
             assert_parity((*leading, height, width), padding, dtype, rng)
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize(
     ("shape", "padding"),

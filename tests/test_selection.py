@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import subprocess
 import sys
 from itertools import combinations, product
@@ -41,25 +42,58 @@ def test_rest():
 def test_both(step, thorough):
     assert step == (1 if thorough else 11)
 """
+# What runs together: 50 cases, of two fixtures' values.
+MANY = """
+import pytest
+
+@pytest.fixture(params=[1, 2])
+def place(request):
+    yield request.param
+
+@pytest.mark.parametrize("number", range(25))
+def test_many(place, number, rng):
+    print("ran", place, number, rng.random())
+    if number == 24:
+        pytest.skip("the last")
+    assert number not in (7, 8, 22) or place == 2
+
+@pytest.mark.parametrize("number", range(25))
+def test_apart(tmp_path, number):
+    print("apart", number)
+
+@pytest.mark.parametrize("number", range(25))
+def test_skipped(number):
+    pytest.skip("all")
+"""
 CONFTEST = """
+import pytest
 import selection
 from selection import step, thorough
 
 def pytest_collection_modifyitems(config, items):
     selection.select(config, items)
+    if MANY:
+        selection.gather(config, items)
+
+def pytest_pyfunc_call(pyfuncitem):
+    return selection.run(pyfuncitem)
+
+@pytest.fixture
+def rng(request):
+    return selection.generator(request.node)
 """
 
 
-def run(folder, *options):
-    """What pytest prints of the module above."""
-    (folder / "test_toy.py").write_text(MODULE)
-    (folder / "conftest.py").write_text(CONFTEST)
+def run(folder, *options, module=MODULE, status=0):
+    """What pytest prints of a module."""
+    (folder / "test_toy.py").write_text(module)
+    (folder / "conftest.py").write_text(CONFTEST.replace("MANY", str(module is MANY)))
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough\n    each_value\n")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options], cwd=folder, capture_output=True,
         text=True, check=False, env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     return done.stdout
 
 
@@ -146,3 +180,21 @@ def test_a_case_that_is_named_runs(tmp_path):
     plain = collected(tmp_path)
     [left_out, *_] = sorted(set(everything["test_three"]) - set(plain["test_three"]))
     assert "1 passed" in run(tmp_path, f"test_toy.py::test_three[{left_out}]")
+
+
+def test_many_cases_run_together(tmp_path):
+    printed = run(tmp_path, "-rA", module=MANY, status=1)
+    lines = [line for line in printed.splitlines() if line.startswith("ran ")]
+    everything = sorted([place, str(number)] for place in "12" for number in range(25))
+    assert sorted(line.split()[1:3] for line in lines) == everything
+    assert len({line.split()[3] for line in lines}) == 50  # each has numbers of its own
+    # The report names each that failed, and no other.
+    failed = re.findall(r"^test_toy.py::test_many\[(.*)\]$", printed, re.MULTILINE)
+    assert failed == ["1-7", "1-8", "1-22"]
+    assert printed.count("apart ") == 25
+    assert "2 failed, 27 passed, 2 skipped" in printed.splitlines()[-1]
+
+
+def test_a_case_that_is_named_runs_by_itself(tmp_path):
+    printed = run(tmp_path, "-rA", "test_toy.py::test_many[2-5]", module=MANY)
+    assert [line.split()[1:3] for line in printed.splitlines() if line.startswith("ran ")] == [["2", "5"]]

@@ -325,7 +325,6 @@ def test_any_geometry_in_any_layout(resize, dtype, seed, layout, out_layout, off
     assert_same_bytes(one_call(values, resize), out.view)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @every_kind
 def test_same_bytes_on_ascend910b(resize, dtype, rng):
@@ -368,7 +367,6 @@ def test_float16_sums_may_pass_its_range():
     assert_same_bytes(one_call(big, Resize(1, 3, 0.0, (1, 4))), expected)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_exact_sums_bit_by_bit(resize, dtype, rng):
@@ -393,7 +391,6 @@ def test_every_16_bit_pattern(dtype):
     assert not spread[..., ::2].view(np.uint16).any()
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_zeros_have_no_sign(resize, dtype, rng):
@@ -405,7 +402,6 @@ def test_zeros_have_no_sign(resize, dtype, rng):
     assert_no_negative_zero(one_call(np.where(units == 0, -grad.dtype.type(0), units * smallest), resize))
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_subnormal_sums_bit_by_bit(resize, dtype, rng):
@@ -415,7 +411,6 @@ def test_subnormal_sums_bit_by_bit(resize, dtype, rng):
     assert_same_bytes(one_call(grad, resize), expected)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_nan_and_inf_reach_exactly_their_elements(resize, dtype, rng):
@@ -441,7 +436,6 @@ def test_many_specials_in_large_rows(resize, dtype, rng):
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_whatever_batch_and_channels(resize, dtype, rng):
@@ -455,7 +449,6 @@ def test_same_bytes_whatever_batch_and_channels(resize, dtype, rng):
     assert_same_bytes(as_batch.reshape(whole.shape), whole)
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("resize", [*KINDS[::4], LARGE[2], LARGE[8]], ids=str)
@@ -515,7 +508,6 @@ def test_same_bytes_beyond_the_cache(layout, dtype, rng):
     assert_same_bytes(two_phase(grad.view, resize), np.resize(few, resize.input_size))
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(resize, dtype, rng):
@@ -527,7 +519,6 @@ def test_same_bytes_from_broadcast_inputs(resize, dtype, rng):
         assert_same_bytes(one_call(view, resize), plain)
 
 
-@pytest.mark.each_value
 @every_dtype
 @every_large
 def test_same_bytes_at_every_thread_count(resize, dtype, rng):
@@ -541,7 +532,6 @@ def test_same_bytes_at_every_thread_count(resize, dtype, rng):
         assert_same_bytes(result, results[0])
 
 
-@pytest.mark.each_value
 @every_dtype
 @pytest.mark.parametrize("resize", [*KINDS[::2], LARGE[0], LARGE[8]], ids=str)
 def test_same_bytes_from_streams_and_repeatable_executors(resize, dtype, rng):

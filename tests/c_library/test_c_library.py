@@ -6,6 +6,7 @@ there is no compiler or no library the tests are skipped, unless ACLNN_BW_REQUIR
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import math
 import os
@@ -83,17 +84,22 @@ def run(program: Path, *arguments: str, prelude: Sequence[str] = (), **settings:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("c_library")
+    """One for all processes of the run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "c_library"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def program(folder) -> Callable[..., Path]:
-    """Compiles a program of this folder once for each set of flags."""
+    """Compiles a program of this folder once for each set of flags, whichever process asks."""
 
-    @functools.cache
     def build(name: str, *flags: str, compiler: Sequence[str] = C99) -> Path:
         to = folder / re.sub(r"\W+", "_", f"{name}{compiler[1]}{flags}")
-        return compiled(compiler, [HERE / name], to, [*flags, "-pthread"])
+        with Path(f"{to}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return to if to.exists() else compiled(compiler, [HERE / name], to, [*flags, "-pthread"])
 
     return build
 
@@ -727,9 +733,10 @@ def build_tag() -> str:
 
 
 @pytest.fixture(scope="module")
-def thread_sanitizer(folder) -> Path:
+def thread_sanitizer(tmp_path_factory) -> Path:
     """threads.c and all that has locks, instrumented; the kernels as they are, and no OpenMP, of which it knows
     nothing."""
+    folder = tmp_path_factory.mktemp("thread_sanitizer")
     sources = generated()
     objects = sorted(HERE.parents[1].glob(f"build/temp.*{build_tag()}/_*/**/*.o"))
     objects = [path for path in objects if "_capi" not in path.parts and path.stem not in ("executor", "status")]
