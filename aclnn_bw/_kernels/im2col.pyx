@@ -6,234 +6,52 @@ out has one writer.
 
 Numerics. float32, float16 and bfloat16 are summed in float32, float64 in float64. A position has at most one term from
 each kernel position; they are added in ascending kh*kW + kw, starting from +0.0. The sum is rounded once to
-gradOutput's dtype, and that, if it is another one, once to out's. Every path below adds the same terms in the same
-order, so bands, threads, strides and instruction sets do not show in the result.
+gradOutput's dtype, and that, if it is another one, once to out's. Every path adds the same terms in the same order, so
+bands, threads, strides and instruction sets do not show in the result.
 
-Bounds. Rows of windows are those with 0 <= lh < Lh (`find_rows`, `scatter_row`, `interleave_band`), and of a row only
-the windows 0 <= lw < Lw are read; a vector that would reach beyond the column is masked off, or read lane by lane, or
-from the nearest place within it and shifted; of rows of two phases 16 bits are read whole where what lies around is
-other columns of the plane, and cut off (aclnn_bw_phases in im2col.h). Where loads cannot be masked, a small plane is
-made one row only if its columns lie side by side and every term's vectors stay inside them (`find_flat`). A vector that
-reaches beyond its row of out is stored only where the rows behind it belong to the same unit and are made
-after it. Phase 1 has proved that both views lie inside their storage. Nothing is read through a prefetched address.
+Bounds. Phase 1 has proved that both views lie inside their storage. Rows of windows are those in [0, Lh), and of a row
+only the windows in [0, Lw) are added (`find_row`, `scatter_row`, `interleave_band`); what else a vector reads lies
+among the columns of the same plane (im2col_gather.pxd, im2col_flat.pxd). A vector that reaches beyond its row of out is
+stored only where the rows behind it belong to the same unit and are made after it. Prefetched addresses are not read.
 
-Why this form. Columns outnumber the image by kH*kW, and each is read once: the time is that of reading them. GATHER
-adds all terms of a vector of positions in a register and stores it once, without a scratch plane to clear, to add to
-and to copy. It reads kH*kW places at once, which no hardware prefetcher follows, so each row prefetches its share of
-what the next unit reads, in the order of memory, into the L2 cache: 1.2 to 1.6 times as fast as without, where the
-columns come from beyond the L2 cache. The first and last vectors of a row miss some columns: masks made once per range
-say which lanes. With a stride > 1 along w the positions of one phase, w mod sW, are gathered like a row of stride 1,
-and the phases interleaved. On AVX2 the two phases of stride 2 are interleaved in registers: kernels of 3x3 and 4x4 take
-0.25 to 0.45 of the time in 16 bits, 0.3 to 0.7 in float32. kernel == stride (INTERLEAVE) is a transposition in
-registers; two columns in vectors of 32 bytes are 1.1 to 1.2 times as fast as in those of 16. Rows of one vector under
-windows of stride and dilation 1 along h need no list of the rows that reach them: planes of 7x7 take half as long.
-Without AVX-512, small planes of as many windows as positions along w are one row altogether, under lanes from a table
-made once per range: in 16 bits 2 to 3 times as fast for planes of 7x7 to 28x28, in float32 1.3 to 1.6 times for 14x14.
-Arrays beyond the cache are written past it, from stretches made in the L1 cache: kernels of 16x16 and stride 16 are 1.4
-times as fast, those of 2x2 1.2 times. Small planes of few windows along w at a stride of 3 or more leave the vectors of
-their phases mostly empty: their windows are added one by one to a plane of sums in the L1 cache (on AVX2, 2 to 8
-windows in a row: 1 to 6 times as fast, mostly 2 to 4; two rows of two in 16 bits: 9 times). Columns with gaps between
-their windows are packed first, those of one unit at a time. Pads, strides and dilations beyond 2**31, and kernels too
-large for the tables, are left to SCATTER.
+| path | when | why | time against the path named |
+|---|---|---|---|
+| INTERLEAVE | kernel == stride along w | one term at most: a transposition in registers | |
+| GATHER | up to 16 phases, kernels that fit its tables | each sum is made in a register and stored once | |
+| . flat | small planes, Lw == W | rows joined, no block for each row | 0.3 to 0.8 of rows |
+| . one edge | rows of a vector, stride and dilation 1 along h | lanes stay in registers | 0.5 of rows |
+| . two phases | stride 2 along w | even and odd positions are stored in turn | 0.25 to 0.7 of phases |
+| . phases | stride 3 to 16 along w | each phase is a row; their matrix is transposed | |
+| SCATTER | anything else | windows added where they lie in a row of sums | |
+| . planes | few windows along w, stride > 2, small planes | phases would leave vectors empty | 0.25 to 0.5 of phases |
 
-Groups. A unit may be several channels. Small planes share what is found out about a row. Where the columns of a
-position lie side by side, those of several channels are transposed into the scratch together, a cache line at a time,
-while lines further on are prefetched in the order of memory (3x3 beyond the cache, on AVX2: 1.5 times as fast in
-float32 as channel by channel, 1.6 times in 16 bits, no faster in float64). Where the channels of out lie side by side,
-the rows of a cache line's worth of channels are gathered in the scratch and stored by a transposition (1.5 times as
-fast as an element at a time in float32, 1.6 in float64, 1.8 in 16 bits).
+docs/design/im2col.md explains them, and how columns are packed, prefetched, transposed in groups of channels, and
+written past the caches. `python -m benchmarks --operator im2col_backward` measures.
 """
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.im2col cimport (
-    GATHER, INTERLEAVE, MOST_COLUMNS, MOST_PHASES, MOST_TAPS, SCATTER, Axis, Im2colPlan, Phase,
-)
+from aclnn_bw._core.arithmetic cimport least, most, quotient
+from aclnn_bw._core.im2col cimport GATHER, INTERLEAVE, MOST_PHASES, SCATTER, Im2colPlan, Phase
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable,
 )
+from aclnn_bw._kernels.im2col_columns cimport (
+    Ahead, interleave_band, look_ahead, pack_columns, plan_ahead, stream, turn_rows,
+)
+from aclnn_bw._kernels.im2col_flat cimport Flat, find_flat, flat_lanes, sum_flat_rows
+from aclnn_bw._kernels.im2col_gather cimport Gather, Walk, find_edges, find_inner, find_row, gather_row, row_is_safe
+from aclnn_bw._kernels.im2col_scatter cimport Reach, find_reach, scatter_plane, scatter_row
 from aclnn_bw._kernels.rows cimport (
-    BLOCK, add_row, bfloat, cell, element, half, load_row, narrow_row, narrow_to_bfloat_row, narrow_to_half_row, real,
-    store_row, widen_row, zero_row,
+    BLOCK, bfloat, element, half, narrow_row, narrow_to_bfloat_row, narrow_to_half_row, real, store_row, widen_row,
+)
+from aclnn_bw._kernels.simd cimport (
+    HALF_BYTES, VECTOR_BYTES, add, fence, find_lanes, lanes, load_alone, load_lanes, reads_all, store, store_first,
+    sum_bytes, vec, vector, vector_half, zero,
 )
 
 cdef extern from "convert.h" nogil:
     void round_to_odd_row "aclnn_bw_round_to_odd_row" (float* to, const double* source, int64_t n) noexcept
-
-cdef extern from "im2col.h" nogil:
-    ctypedef struct edges "aclnn_bw_edges":
-        pass
-    bint find_edges "aclnn_bw_find_edges" (
-        edges* e, int64_t n, int64_t windows, int64_t window, int64_t window_step, int64_t taps, int64_t step,
-        int64_t length, int64_t width) noexcept
-    ctypedef struct window_rows "aclnn_bw_window_rows":
-        int64_t pad
-        int64_t taps
-        int64_t windows
-        int64_t width
-        int64_t pitch
-    bint is_one_edge "aclnn_bw_is_one_edge" (const edges* e) noexcept
-    const bint HAS_FLAT "ACLNN_BW_HAS_FLAT"
-    const bint CUTS "ACLNN_BW_CUTS"
-    const bint CUTS_16 "ACLNN_BW_CUTS_16"
-    ctypedef struct flat "aclnn_bw_flat":
-        int64_t terms
-    bint find_flat "aclnn_bw_find_flat" (
-        flat* f, const window_rows* h, int64_t height, int64_t dilation, const edges* e, int64_t column, int64_t most,
-        int64_t item) noexcept
-    int64_t flat_float "aclnn_bw_flat_float" (
-        float* to, int64_t i, int64_t n, const float* source, int64_t first, const flat* f) noexcept
-    int64_t flat_double "aclnn_bw_flat_double" (
-        double* to, int64_t i, int64_t n, const double* source, int64_t first, const flat* f) noexcept
-    int64_t flat_half "aclnn_bw_flat_half" (
-        half* to, int64_t i, int64_t n, const half* source, int64_t first, const flat* f) noexcept
-    int64_t flat_bfloat "aclnn_bw_flat_bfloat" (
-        bfloat* to, int64_t i, int64_t n, const bfloat* source, int64_t first, const flat* f) noexcept
-    ctypedef struct walk "aclnn_bw_walk":
-        int64_t stride
-        int64_t dilation
-        int64_t pad
-        int64_t taps
-        int64_t windows
-        int64_t tap_step
-        int64_t window_step
-    const bint HAS_PHASES "ACLNN_BW_HAS_PHASES"
-    enum:
-        READS_ROUND "ACLNN_BW_READS_ROUND"
-        READS_PLANE "ACLNN_BW_READS_PLANE"
-        READS_COLUMN "ACLNN_BW_READS_COLUMN"
-    ctypedef struct phases "aclnn_bw_phases":
-        int64_t blocks
-        int64_t n
-        int64_t windows
-        int64_t step
-        int64_t window_step
-        int64_t length
-        int64_t[2] taps
-        int64_t[2] window
-        int64_t[2] base
-        int64_t pitch
-        int64_t down
-        int64_t next
-        int64_t reads
-        int64_t most
-    bint find_phase_lanes "aclnn_bw_find_phases" (
-        phases* e, const walk* h, int64_t height, int64_t item) noexcept
-    void gather_float_phases "aclnn_bw_gather_float_phases" (
-        float* to, int64_t down, const float* limit, const float* source, const walk* h, int64_t row, int64_t end,
-        const phases* e) noexcept
-    void gather_double_phases "aclnn_bw_gather_double_phases" (
-        double* to, int64_t down, const double* limit, const double* source, const walk* h, int64_t row, int64_t end,
-        const phases* e) noexcept
-    void gather_half_phases "aclnn_bw_gather_half_phases" (
-        half* to, int64_t down, const half* limit, const half* source, const walk* h, int64_t row, int64_t end,
-        const phases* e) noexcept
-    void gather_bfloat_phases "aclnn_bw_gather_bfloat_phases" (
-        bfloat* to, int64_t down, const bfloat* limit, const bfloat* source, const walk* h, int64_t row, int64_t end,
-        const phases* e) noexcept
-    void stream "aclnn_bw_stream" (void* to, const void* source, int64_t size) noexcept
-    void end_streams "aclnn_bw_end_streams" () noexcept
-    void prefetch "aclnn_bw_prefetch" (uintptr_t source, int64_t size) noexcept
-    void turn_float_rows "aclnn_bw_turn_float_rows" (
-        float* to, int64_t pitch, const float* source, int64_t column, int64_t n, int64_t columns,
-        uint16_t zero) noexcept
-    void turn_double_rows "aclnn_bw_turn_double_rows" (
-        double* to, int64_t pitch, const double* source, int64_t column, int64_t n, int64_t columns,
-        uint16_t zero) noexcept
-    void turn_bit_rows "aclnn_bw_turn_bit_rows" (
-        uint16_t* to, int64_t pitch, const uint16_t* source, int64_t column, int64_t n, int64_t columns,
-        uint16_t zero) noexcept
-    int64_t lanes_of "aclnn_bw_lanes_of" (size_t size) noexcept
-    void gather_float "aclnn_bw_gather_float" (
-        float* to, int64_t room, const float* source, const int64_t* rows, const int64_t* starts, int64_t count,
-        const edges* e) noexcept
-    void gather_double "aclnn_bw_gather_double" (
-        double* to, int64_t room, const double* source, const int64_t* rows, const int64_t* starts, int64_t count,
-        const edges* e) noexcept
-    void gather_half "aclnn_bw_gather_half" (
-        half* to, int64_t room, const half* source, const int64_t* rows, const int64_t* starts, int64_t count,
-        const edges* e) noexcept
-    void gather_bfloat "aclnn_bw_gather_bfloat" (
-        bfloat* to, int64_t room, const bfloat* source, const int64_t* rows, const int64_t* starts, int64_t count,
-        const edges* e) noexcept
-    void gather_float_rows "aclnn_bw_gather_float_rows" (
-        float* to, int64_t down, const float* limit, const float* source, const window_rows* h, int64_t row,
-        int64_t end, const edges* e) noexcept
-    void gather_double_rows "aclnn_bw_gather_double_rows" (
-        double* to, int64_t down, const double* limit, const double* source, const window_rows* h, int64_t row,
-        int64_t end, const edges* e) noexcept
-    void gather_half_rows "aclnn_bw_gather_half_rows" (
-        half* to, int64_t down, const half* limit, const half* source, const window_rows* h, int64_t row,
-        int64_t end, const edges* e) noexcept
-    void gather_bfloat_rows "aclnn_bw_gather_bfloat_rows" (
-        bfloat* to, int64_t down, const bfloat* limit, const bfloat* source, const window_rows* h, int64_t row,
-        int64_t end, const edges* e) noexcept
-    void sum_half "aclnn_bw_sum_half" (
-        float* to, int64_t room, const half* source, const int64_t* rows, const int64_t* starts, int64_t count,
-        const edges* e) noexcept
-    void sum_bfloat "aclnn_bw_sum_bfloat" (
-        float* to, int64_t room, const bfloat* source, const int64_t* rows, const int64_t* starts, int64_t count,
-        const edges* e) noexcept
-
-
-cdef inline void gather(element* to, int64_t room, const element* source, const int64_t* rows, const int64_t* starts,
-                        int64_t count, const edges* e) noexcept nogil:
-    """A row of sums, rounded to the type that is stored."""
-    if element is half:
-        gather_half(to, room, source, rows, starts, count, e)
-    elif element is bfloat:
-        gather_bfloat(to, room, source, rows, starts, count, e)
-    elif element is double:
-        gather_double(to, room, source, rows, starts, count, e)
-    else:
-        gather_float(to, room, source, rows, starts, count, e)
-
-
-cdef inline void gather_rows(element* to, int64_t down, const element* limit, const element* source,
-                             const window_rows* h, int64_t row, int64_t end, const edges* e) noexcept nogil:
-    """The rows [row, end), of one block each."""
-    if element is half:
-        gather_half_rows(to, down, limit, source, h, row, end, e)
-    elif element is bfloat:
-        gather_bfloat_rows(to, down, limit, source, h, row, end, e)
-    elif element is double:
-        gather_double_rows(to, down, limit, source, h, row, end, e)
-    else:
-        gather_float_rows(to, down, limit, source, h, row, end, e)
-
-
-cdef inline void gather_phases(element* to, int64_t down, const element* limit, const element* source, const walk* h,
-                               int64_t row, int64_t end, const phases* e) noexcept nogil:
-    """The rows [row, end), of two phases each."""
-    if element is half:
-        gather_half_phases(to, down, limit, source, h, row, end, e)
-    elif element is bfloat:
-        gather_bfloat_phases(to, down, limit, source, h, row, end, e)
-    elif element is double:
-        gather_double_phases(to, down, limit, source, h, row, end, e)
-    else:
-        gather_float_phases(to, down, limit, source, h, row, end, e)
-
-
-cdef inline void gather_sums(real* to, int64_t room, const element* source, const int64_t* rows, const int64_t* starts,
-                             int64_t count, const edges* e) noexcept nogil:
-    """A row of sums as they are."""
-    if element is half:
-        sum_half(<float*>to, room, source, rows, starts, count, e)
-    elif element is bfloat:
-        sum_bfloat(<float*>to, room, source, rows, starts, count, e)
-    elif element is double:
-        gather_double(<double*>to, room, source, rows, starts, count, e)
-    else:
-        gather_float(<float*>to, room, source, rows, starts, count, e)
-
-
-cdef inline void gather_cells(element* to, const element* source, int64_t along, int64_t n) noexcept nogil:
-    """to[:n] = source[: n*along : along]."""
-    cdef int64_t i
-    for i in range(n):
-        to[i] = source[i * along]
 
 
 cdef void convert_row(const Im2colPlan* plan, char* out, int64_t at, const real* values, int64_t n) noexcept nogil:
@@ -267,443 +85,332 @@ cdef void convert_row(const Im2colPlan* plan, char* out, int64_t at, const real*
         store_row(<bfloat*>out + at, along, <const bfloat*>bfloats, n)
 
 
-cdef void store_sums(const Im2colPlan* plan, char* out, int64_t at, real* sums, const element* stored) noexcept nogil:
+cdef void store_elements(const Im2colPlan* plan, char* out, int64_t at, const element* row, int64_t n,
+                         const real* summed) noexcept nogil:
+    """Of a row of out, from element `at` on: n elements, at most BLOCK if they are converted."""
+    cdef real[BLOCK] sums
+    if not plan.converts:
+        store_row(<element*>out + at, plan.out_strides[3], row, n)
+    else:
+        widen_row(<real*>sums, row, n)
+        convert_row(plan, out, at, <const real*>sums, n)
+
+
+cdef void store_sums(const Im2colPlan* plan, char* out, int64_t at, const real* sums,
+                     const element* stored) noexcept nogil:
     """A row of out, from element `at` on: the sums, rounded to gradOutput's dtype and then to out's."""
     cdef int64_t along = plan.out_strides[3]
     cdef element[BLOCK] narrow
     cdef int64_t i, m
     if along == 1 and not plan.converts:
-        narrow_row(<element*>out + at, <const real*>sums, plan.w.size)
+        narrow_row(<element*>out + at, sums, plan.w.size)
         return
     i = 0
     while i < plan.w.size:
         m = least(plan.w.size - i, BLOCK)
-        if not plan.converts:
-            narrow_row(<element*>narrow, <const real*>(sums + i), m)
-            store_row(<element*>out + at + i * along, along, <const element*>narrow, m)
-        else:
-            if element is half or element is bfloat:
-                narrow_row(<element*>narrow, <const real*>(sums + i), m)
-                widen_row(sums + i, <const element*>narrow, m)
-            convert_row(plan, out, at + i * along, <const real*>(sums + i), m)
+        narrow_row(<element*>narrow, sums + i, m)
+        store_elements(plan, out, at + i * along, <const element*>narrow, m, sums)
         i += m
-
-
-cdef void add_plain(real* to, int64_t step, const real* source, int64_t along, int64_t n) noexcept nogil:
-    cdef int64_t i
-    if along == 1 and step == 1:
-        add_row(to, source, n)
-    else:
-        for i in range(n):
-            to[i * step] += source[i * along]
-
-
-cdef void add_loaded(real* to, int64_t step, const element* source, int64_t along, int64_t n) noexcept nogil:
-    cdef real[BLOCK] block
-    cdef int64_t i, m
-    i = 0
-    while i < n:
-        m = least(n - i, BLOCK)
-        load_row(<real*>block, source + i * along, along, m)
-        add_plain(to + i * step, step, <const real*>block, 1, m)
-        i += m
-
-
-cdef inline void add_windows(real* to, int64_t step, const element* source, int64_t along, int64_t n) noexcept nogil:
-    """to[: n*step : step] += source[: n*along : along]."""
-    if (real is float and element is float) or (real is double and element is double):
-        add_plain(to, step, source, along, n)
-    else:
-        add_loaded(to, step, source, along, n)
-
-
-cdef void scatter_row(const Im2colPlan* plan, real* sums, const element* source, int64_t ih) noexcept nogil:
-    """The sums of row ih, one row of windows at a time. `source` is the plane's first column that can reach the image.
-
-    Pads, strides and dilations are anything up to 2**63 - 1: positions in the padded image are unsigned.
-    """
-    cdef int64_t across = plan.grad_output_strides[1]
-    cdef int64_t along = plan.grad_output_strides[2]
-    cdef uint64_t down = <uint64_t>ih + <uint64_t>plan.h.pad
-    cdef uint64_t edge, position
-    cdef int64_t kh, kw, lh, begin, end
-    cdef const element* column
-    zero_row(sums, plan.w.size)
-    for kh in range(plan.h.taps):
-        position = <uint64_t>kh * <uint64_t>plan.h.dilation
-        if position > down:
-            break
-        position = down - position
-        if plan.h.stride > 1:
-            if position % <uint64_t>plan.h.stride != 0:
-                continue
-            position //= <uint64_t>plan.h.stride
-        if position >= <uint64_t>plan.h.windows:
-            continue
-        lh = <int64_t>position
-        for kw in range(plan.w.taps):
-            # The window lw lies at lw*stride + position - edge.
-            edge = <uint64_t>plan.w.pad
-            position = <uint64_t>kw * <uint64_t>plan.w.dilation
-            begin = 0
-            if position < edge:
-                begin = <int64_t>((edge - position - 1) // <uint64_t>plan.w.stride + 1) if plan.w.stride > 1 else (
-                    <int64_t>(edge - position))
-                if begin >= plan.w.windows:
-                    continue
-            position += <uint64_t>begin * <uint64_t>plan.w.stride
-            position -= edge
-            if position >= <uint64_t>plan.w.size:
-                continue
-            end = plan.w.size - <int64_t>position
-            if plan.w.stride > 1:
-                end = quotient(end - 1, plan.w.stride) + 1
-            end = least(begin + end, plan.w.windows)
-            column = source + (kh * plan.kernel_width + kw) * across + (lh * plan.w.windows + begin) * along
-            add_windows(sums + position, plan.w.stride, column, along, end - begin)
-
-
-# The windows [begin, end) whose kernel positions lie in the image.
-cdef struct Reach:
-    int64_t[MOST_TAPS] begin
-    int64_t[MOST_TAPS] end
-
-
-cdef void find_reach(const Axis* axis, Reach* reach) noexcept nogil:
-    cdef int64_t position = -axis.pad   # of the first window's
-    cdef int64_t k
-    for k in range(axis.taps):
-        reach.begin[k] = ceil_div(-position, axis.stride) if position < 0 else 0
-        reach.end[k] = 0
-        if position < axis.size:
-            reach.end[k] = least(quotient(axis.size - 1 - position, axis.stride) + 1, axis.windows)
-        position += axis.dilation
-
-
-cdef void scatter_columns(const Im2colPlan* plan, const Reach* h, const Reach* w, real* sums, const real* source,
-                          int64_t column, int64_t kh) noexcept nogil:
-    """Add the columns of kernel row kh, `column` elements apart, to a plane of sums."""
-    cdef int64_t down = plan.h.stride * plan.w.size
-    cdef int64_t step = plan.w.stride
-    cdef int64_t kw, lh, lw, begin, end
-    cdef const real* windows
-    cdef real* to
-    sums += (kh * plan.h.dilation - plan.h.pad) * plan.w.size - plan.w.pad
-    for kw in range(plan.w.taps):
-        begin = w.begin[kw]
-        end = w.end[kw]
-        lh = h.begin[kh]
-        to = sums + lh * down
-        windows = source + lh * plan.w.windows
-        while lh < h.end[kh]:
-            for lw in range(begin, end):
-                to[lw * step] += windows[lw]
-            to += down
-            windows += plan.w.windows
-            lh += 1
-        sums += plan.w.dilation
-        source += column
-
-
-cdef void scatter_widened(const Im2colPlan* plan, const Reach* h, const Reach* w, real* sums, const element* source,
-                          int64_t column, int64_t kh) noexcept nogil:
-    """scatter_columns of another type, which fit MOST_COLUMNS."""
-    cdef real[MOST_COLUMNS] loaded
-    cdef int64_t length = plan.h.windows * plan.w.windows
-    cdef int64_t kw
-    if column == length:
-        widen_row(<real*>loaded, source, plan.w.taps * length)
-    else:
-        for kw in range(plan.w.taps):
-            widen_row(<real*>loaded + kw * length, source + kw * column, length)
-    scatter_columns(plan, h, w, sums, <const real*>loaded, length, kh)
-
-
-cdef void scatter_plane(const Im2colPlan* plan, const Reach* h, const Reach* w, real* sums,
-                        const element* source) noexcept nogil:
-    """The sums of a plane, one kernel position after the other. `source` is its first column that can reach the
-    image."""
-    cdef int64_t column = plan.grad_output_strides[1]
-    cdef int64_t kh
-    memset(sums, 0, <size_t>(plan.h.size * plan.w.size) * sizeof(real))
-    for kh in range(plan.h.taps):
-        if (real is float and element is float) or (real is double and element is double):
-            scatter_columns(plan, h, w, sums, source, column, kh)
-        else:
-            scatter_widened(plan, h, w, sums, source, column, kh)
-        source += plan.kernel_width * column
-
-
-cdef int64_t find_rows(const Im2colPlan* plan, int64_t ih, int64_t* rows, int64_t* starts) noexcept nogil:
-    """The rows of windows that reach row ih, ascending in kh: as offsets from the plane's first column, and as those
-    from their own column. Returns their number."""
-    cdef int64_t pitch = plan.kernel_width * plan.column
-    cdef int64_t count = 0
-    cdef int64_t kh
-    cdef int64_t position = ih + plan.h.pad
-    cdef int64_t lh
-    for kh in range(plan.h.taps):
-        if position < 0:
-            break
-        lh = position
-        if plan.h.stride > 1:
-            lh = quotient(position, plan.h.stride)
-            if lh * plan.h.stride != position:
-                lh = plan.h.windows
-        if lh < plan.h.windows:
-            starts[count] = lh * plan.w.windows
-            rows[count] = starts[count] + kh * pitch
-            count += 1
-        position -= plan.h.dilation
-    return count
-
-
-cdef void interleave_phases(cell* to, const cell* sums, int64_t pitch, int64_t stride, int64_t n) noexcept nogil:
-    """to[i*stride + j] = sums[j*pitch + i]."""
-    cdef const cell* second = sums + pitch
-    cdef int64_t i, j
-    if stride == 2:
-        for i in range(n // 2):
-            to[2 * i] = sums[i]
-            to[2 * i + 1] = second[i]
-        if n % 2 != 0:
-            to[n - 1] = sums[n // 2]
-        return
-    for j in range(stride):
-        for i in range((n - j + stride - 1) // stride):
-            to[i * stride + j] = sums[j * pitch + i]
 
 
 cdef enum:
     ROWS_AT_ONCE = 16       # of one vector each: what the next unit reads is prefetched in between
     PHASES_AT_ONCE = 256    # elements of rows of two phases, about: the same
-    FEW_COLUMNS = 16        # read side by side, row by row of out: 1.3 times as fast for kernels of 3x3 and 4x4
-
-# What the next unit reads: `segments` stretches of memory. It is prefetched row by row while this unit is worked on:
-# columns are far apart, more than the hardware follows.
-cdef struct Ahead:
-    uintptr_t at
-    int64_t left            # bytes of this segment
-    int64_t segments        # with this one
-    int64_t size            # bytes of a segment
-    int64_t step            # bytes from a segment to the next
-    int64_t share           # bytes to prefetch with each row
-
-
-cdef inline void look_ahead(Ahead* ahead, int64_t rows) noexcept nogil:
-    cdef int64_t share = ahead.share * rows
-    cdef int64_t m
-    while ahead.segments > 0 and share > 0:
-        m = least(share, ahead.left)
-        prefetch(ahead.at, m)
-        share -= m
-        ahead.at += <uintptr_t>m
-        ahead.left -= m
-        if ahead.left <= 0:
-            ahead.at += <uintptr_t>(ahead.step - ahead.size)
-            ahead.left = ahead.size
-            ahead.segments -= 1
-
-
-cdef Ahead plan_ahead(const Im2colPlan* plan, const element* source, int64_t ih, int64_t members,
-                      int64_t rows) noexcept nogil:
-    """The windows of the rows [ih, ih + plan.band) of `members` planes from `source` on, shared out to `rows` rows."""
-    cdef Ahead ahead
-    cdef int64_t first = 0
-    cdef int64_t last = plan.h.windows
-    if plan.bands > 1:
-        # Of the middle of the kernel: the other kernel rows are shifted by less than they are long, mostly.
-        first = ih + plan.h.pad - (plan.h.taps - 1) * plan.h.dilation // 2
-        last = least(ceil_div(first + plan.band, plan.h.stride), last)
-        first = quotient(most(first, 0), plan.h.stride)
-    ahead.segments = plan.kernel_rows * members
-    ahead.size = most(last - first, 0) * plan.w.windows * sizeof(element)
-    ahead.step = plan.grad_output_strides[1] * sizeof(element)
-    if ahead.size == ahead.step:
-        ahead.size *= ahead.segments
-        ahead.segments = 1
-    ahead.at = <uintptr_t>source + <uintptr_t>(first * plan.w.windows * sizeof(element))
-    ahead.left = ahead.size
-    ahead.share = quotient(ahead.size * ahead.segments, rows) + 64
-    if ahead.size == 0:
-        ahead.segments = 0
-    return ahead
-
-
-cdef inline void turn_rows(element* to, int64_t pitch, const element* source, int64_t column, int64_t n,
-                           int64_t columns, bint summed) noexcept nogil:
-    """to[i*pitch + j] = source[j*column + i] for i < n, j < columns; + 0.0 if they are not sums already."""
-    if element is double:
-        turn_double_rows(to, pitch, source, column, n, columns, 0)
-    elif element is float:
-        turn_float_rows(to, pitch, source, column, n, columns, 0)
-    else:
-        turn_bit_rows(<uint16_t*>to, pitch, <const uint16_t*>source, column, n, columns, 0 if summed else 0x8000)
-
+    BYTES_AT_ONCE = 128     # of other rows
 
 cdef enum:
-    WIDEST_FLAT = 16        # elements of a vector of gather_flat, at most
-    FLAT_AT_ONCE = 64       # elements, at most
+    SOME_ROWS = 64          # of fewer, to know those that are alike saves less than it takes
     FEW_PLANES = 16         # of fewer, the tables of gather_flat take longer than they save
 
-
-cdef inline window_rows make_window_rows(const Im2colPlan* plan) noexcept nogil:
-    cdef window_rows h
-    h.pad = plan.h.pad
-    h.taps = plan.h.taps
-    h.windows = plan.h.windows
-    h.width = plan.w.windows
-    h.pitch = plan.kernel_width * plan.column
-    return h
-
-
-# What the rows of a range have in common: their edges, one phase each, and what is there instead where it can be.
+# What the rows of a range have in common: how they are gathered, of more than two phases each phase by itself, and what
+# is there instead where it can be.
 cdef struct Tables:
-    edges[MOST_PHASES] e
-    flat f
-    walk h
-    phases g
+    bint one_edge       # rows are one vector of one phase, at stride and dilation 1, some of whose lanes are masked
+    Walk h
+    Flat f
     Reach down
     Reach across
+    Gather[MOST_PHASES] g
 
 
-cdef bint make_flat(const Im2colPlan* plan, flat* f, const edges* e, const element* stored) noexcept nogil:
-    """Whether all positions of a plane are like one row."""
-    cdef window_rows h = make_window_rows(plan)
-    cdef int64_t length = h.windows * h.width
-    cdef bint cuts = CUTS_16 if element is half or element is bfloat else CUTS
-    cdef int64_t lanes = lanes_of(sizeof(element))
-    if not cuts and quotient(lanes, 2) < h.width <= lanes:
-        # Rows that are most of a vector: gather_one_block takes 0.8 of the time for 64 planes of 7x7 in float32.
-        return False
-    if plan.h.stride > 1 or plan.w.stride > 1 or h.width != plan.w.size or (cuts and (
-            plan.packs or plan.column != length)):
-        return False
-    return find_flat(f, &h, plan.h.size, plan.h.dilation, e, plan.column,
-                     ((h.taps - 1) * plan.kernel_width + plan.w.taps) * length if cuts else 0, sizeof(element))
-
-
-cdef void gather_flat(const Im2colPlan* plan, const element* source, element* out, const flat* f, int64_t ih,
+cdef void gather_flat(const Im2colPlan* plan, const element* source, element* out, const Flat* f, int64_t ih,
                       int64_t end, int64_t members, Ahead* ahead) noexcept nogil:
     """gather_band for dense planes whose positions are like one row."""
-    cdef int64_t columns = plan.w.size
-    cdef int64_t n = (end - ih) * columns
-    cdef int64_t rows = quotient(FLAT_AT_ONCE, columns) + 1
-    cdef int64_t i
+    cdef int64_t n = (end - ih) * plan.w.size
+    cdef int64_t some = 8 * flat_lanes(out)
+    cdef int64_t i, next_i
     while members > 0:
+        members -= 1
         i = 0
         while i < n:
-            look_ahead(ahead, rows)
-            if element is double:
-                i = flat_double(out, i, n, source, ih * columns, f)
-            elif element is float:
-                i = flat_float(out, i, n, source, ih * columns, f)
-            elif element is half:
-                i = flat_half(out, i, n, source, ih * columns, f)
-            else:
-                i = flat_bfloat(out, i, n, source, ih * columns, f)
-        source += plan.channel
-        out += plan.out_strides[1]
-        members -= 1
-
-
-cdef void gather_one_block(const Im2colPlan* plan, const element* source, element* out, const edges* e, int64_t ih,
-                           int64_t end, int64_t members, int64_t down, Ahead* ahead) noexcept nogil:
-    """gather_band for rows of one vector, strides and dilations of 1 along h: no list of the rows that reach a row."""
-    cdef window_rows h = make_window_rows(plan)
-    cdef int64_t row, next_row
-    cdef int64_t m
-    cdef const element* limit = NULL
-    # Whole planes of a unit that lie one behind the other are one run of rows.
-    cdef bint dense = plan.out_strides[1] == plan.h.size * down and end - ih == plan.h.size
-    source += plan.phases[0].window
-    for m in range(members):
-        if down == plan.w.size:
-            limit = out + (members - m if dense else 1) * (end - ih) * down
-        row = ih
-        while row < end:
-            next_row = least(row + ROWS_AT_ONCE, end)
-            look_ahead(ahead, next_row - row)
-            gather_rows(out + (row - ih) * down, down, limit, source, <const window_rows*>&h, row, next_row, e)
-            row = next_row
+            next_i = i + some if n - i >= 2 * some else n
+            look_ahead(ahead, quotient(next_i - i, plan.w.size) + 1)
+            sum_flat_rows(out + i, next_i - i, source, ih * plan.w.size + i, f)
+            i = next_i
         source += plan.channel
         out += plan.out_strides[1]
 
 
-cdef void gather_two_phases(const Im2colPlan* plan, const element* source, element* out, const Tables* t, int64_t ih,
-                            int64_t end, int64_t members, int64_t down, Ahead* ahead) noexcept nogil:
-    """gather_band for rows of two phases."""
-    cdef int64_t rows = quotient(PHASES_AT_ONCE, plan.w.size) + 1
-    cdef int64_t m, row, next_row
-    cdef const element* limit = NULL
-    # Whole planes of a unit that lie one behind the other are one run of rows.
-    cdef bint dense = plan.out_strides[1] == plan.h.size * down and end - ih == plan.h.size
-    for m in range(members):
-        if down == plan.w.size:
-            limit = out + (members - m if dense else 1) * (end - ih) * down
-        row = ih
-        while row < end:
-            next_row = least(row + rows, end)
-            look_ahead(ahead, next_row - row)
-            gather_phases(out + (row - ih) * down, down, limit, source, &t.h, row, next_row, &t.g)
-            row = next_row
-        source += plan.channel
-        out += plan.out_strides[1]
+cdef inline vec edge_term(const Gather* g, const element* source, lanes some, int64_t t, bint safe,
+                          vec* width) noexcept nogil:
+    if safe or not reads_all(source):
+        return load_lanes(source + t * g.step, some, width)
+    return load_alone(source + t * g.step, g.words[t], width)
+
+
+cdef inline void gather_one_edge(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                                 const element* source, int64_t row, int64_t end, vec* kind) noexcept nogil:
+    """Rows of one edge and a phase of stride and dilation 1: the lanes of three taps stay in registers, and the sums of
+    several rows are made at once. A whole vector may be stored up to `limit`, NULL if rows do not lie one behind the
+    other in the order in which they are made."""
+    cdef int64_t all_lanes = <int64_t>sizeof(vec) // sum_bytes(to)
+    cdef int64_t taps = g.taps[0]
+    cdef int64_t windows = h.windows
+    cdef int64_t rows = h.taps
+    cdef int64_t width = g.windows
+    cdef int64_t pitch = g.pitch
+    cdef int64_t next = g.next
+    cdef bint whole = g.n >= all_lanes
+    cdef lanes one = find_lanes(g.words[0], source)
+    cdef lanes two = find_lanes(g.words[1], source)
+    cdef lanes three = find_lanes(g.words[2], source)
+    cdef int64_t position = row + h.pad
+    cdef int64_t first, last, t
+    cdef bint safe
+    cdef const element* p
+    cdef vec sum
+    end += h.pad
+    source += g.base[0]
+    while position < end:
+        first = 0 if position < windows else position - windows + 1
+        last = position + 1 if position < rows else rows
+        safe = row_is_safe(g, first, position - first, most(last - first, 0), source)
+        p = source + (first * pitch + (position - first) * width)
+        sum = zero(kind)
+        if taps == 3:
+            while first < last:
+                sum = add(sum, edge_term(g, p, one, 0, safe, kind), source)
+                sum = add(sum, edge_term(g, p, two, 1, safe, kind), source)
+                sum = add(sum, edge_term(g, p, three, 2, safe, kind), source)
+                p += next
+                first += 1
+        else:
+            while first < last:
+                for t in range(taps):
+                    sum = add(sum, edge_term(g, p, find_lanes(g.words[t], source), t, safe, kind), source)
+                p += next
+                first += 1
+        if whole or to + all_lanes <= limit:
+            store(to, sum)
+        else:
+            store_first(to, sum, g.n)
+        to += down
+        position += 1
+
+
+cdef void gather_one_block(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                           const element* source, int64_t row, int64_t end) noexcept nogil:
+    """Most loads of 64 bytes cross a cache line, fewer than half of those of 32 do."""
+    if g.n <= HALF_BYTES // sum_bytes(to):
+        gather_one_edge(g, h, to, down, limit, source, row, end, <vector_half*>NULL)
+    else:
+        gather_one_edge(g, h, to, down, limit, source, row, end, <vector*>NULL)
+
+
+cdef void gather_by_words(const Gather* g, element* to, bint whole, bint safe, const element* source,
+                          int64_t count) noexcept nogil:
+    """A row of whose edges not all lanes are in the table, or which must be read alone."""
+    cdef const element* even = source + g.base[0]
+    cdef const element* odd = source + g.base[1]
+    if g.phases == 2:
+        gather_row(g, to, whole, True, safe, even, odd, count, g.taps[0], g.taps[1], True, 2, <vector*>NULL)
+    else:
+        gather_row(g, to, whole, True, safe, even, odd, count, g.taps[0], 0, True, 1, <vector*>NULL)
+
+
+cdef inline void gather_reached(const Gather* g, element* to, bint whole, bint safe, const element* source,
+                                int64_t count, int64_t taps, int64_t odd_taps, bint many, int phases) noexcept nogil:
+    """A row. Rows of two phases have few rows of windows each, whose number is a constant then."""
+    cdef const element* even = source + g.base[0]
+    cdef const element* odd = source + g.base[1]
+    if not g.kept or (reads_all(to) and not safe):
+        gather_by_words(g, to, whole, safe, source, count)
+    elif phases == 2 and count == 2:
+        gather_row(g, to, whole, False, True, even, odd, 2, taps, odd_taps, many, 2, <vector*>NULL)
+    elif phases == 2 and count == 1:
+        gather_row(g, to, whole, False, True, even, odd, 1, taps, odd_taps, many, 2, <vector*>NULL)
+    else:
+        gather_row(g, to, whole, False, True, even, odd, count, taps, odd_taps, True, phases, <vector*>NULL)
+
+
+cdef inline void gather_each(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                             const element* source, int64_t row, int64_t end, int64_t taps, int64_t odd_taps, bint many,
+                             int phases) noexcept nogil:
+    """gather_rows, of so many taps."""
+    cdef int64_t wide = phases * (VECTOR_BYTES // sum_bytes(to))
+    cdef bint whole = g.n >= wide
+    cdef int64_t position, tap, window, count
+    cdef bint safe
+    while row < end:
+        if g.inner <= row < g.inner_end:
+            position = row + h.pad
+            count = g.inner_counts[position & (h.stride - 1)]
+            tap = g.inner_taps[position & (h.stride - 1)]
+            window = (position - tap * h.dilation) >> (h.stride - 1)
+            safe = True
+        else:
+            count = find_row(h, row, &tap, &window)
+            safe = row_is_safe(g, tap, window, count, source)
+        if count == 0:
+            memset(to, 0, <size_t>g.n * sizeof(element))
+        else:
+            gather_reached(g, to, whole or to + wide <= limit, safe, source + (tap * g.pitch + window * g.windows),
+                           count, taps, odd_taps, many, phases)
+        to += down
+        row += 1
+
+
+cdef void gather_one_2(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                       const element* source, int64_t row, int64_t end) noexcept nogil:
+    gather_each(g, h, to, down, limit, source, row, end, 2, 0, True, 1)
+
+
+cdef void gather_one_3(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                       const element* source, int64_t row, int64_t end) noexcept nogil:
+    gather_each(g, h, to, down, limit, source, row, end, 3, 0, True, 1)
+
+
+cdef void gather_one_any(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                         const element* source, int64_t row, int64_t end) noexcept nogil:
+    gather_each(g, h, to, down, limit, source, row, end, g.taps[0], 0, True, 1)
+
+
+cdef void gather_two_2_1(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                         const element* source, int64_t row, int64_t end) noexcept nogil:
+    gather_each(g, h, to, down, limit, source, row, end, 2, 1, False, 2)
+
+
+cdef void gather_two_1_2(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                         const element* source, int64_t row, int64_t end) noexcept nogil:
+    gather_each(g, h, to, down, limit, source, row, end, 1, 2, False, 2)
+
+
+cdef void gather_two_2_2(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                         const element* source, int64_t row, int64_t end) noexcept nogil:
+    gather_each(g, h, to, down, limit, source, row, end, 2, 2, False, 2)
+
+
+cdef void gather_two_1_0(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                         const element* source, int64_t row, int64_t end) noexcept nogil:
+    gather_each(g, h, to, down, limit, source, row, end, 1, 0, False, 2)
+
+
+cdef void gather_two_any(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                         const element* source, int64_t row, int64_t end) noexcept nogil:
+    gather_each(g, h, to, down, limit, source, row, end, g.taps[0], g.taps[1], True, 2)
+
+
+cdef void gather_rows(const Gather* g, const Walk* h, element* to, int64_t down, const element* limit,
+                      const element* source, int64_t row, int64_t end) noexcept nogil:
+    """The rows [row, end) of a plane of out, `down` elements apart; `limit` as above."""
+    cdef int64_t taps = g.taps[0]
+    if g.phases == 1:
+        if taps == 3:
+            gather_one_3(g, h, to, down, limit, source, row, end)
+        elif taps == 2:
+            gather_one_2(g, h, to, down, limit, source, row, end)
+        else:
+            gather_one_any(g, h, to, down, limit, source, row, end)
+    elif taps == 1 and g.taps[1] == 0:
+        gather_two_1_0(g, h, to, down, limit, source, row, end)
+    elif taps == 2 and g.taps[1] == 1:
+        gather_two_2_1(g, h, to, down, limit, source, row, end)
+    elif taps == 1 and g.taps[1] == 2:
+        gather_two_1_2(g, h, to, down, limit, source, row, end)
+    elif taps == 2 and g.taps[1] == 2:
+        gather_two_2_2(g, h, to, down, limit, source, row, end)
+    else:
+        gather_two_any(g, h, to, down, limit, source, row, end)
+
+
+cdef void gather_phase(const Gather* g, element* to, const element* source, int64_t tap, int64_t window,
+                       int64_t count) noexcept nogil:
+    """A row of one phase of many."""
+    gather_reached(g, to, g.n >= g.width, row_is_safe(g, tap, window, count, source),
+                   source + (tap * g.pitch + window * g.windows), count, g.taps[0], 0, False, 1)
+
+
+cdef void gather_by_phase(const Im2colPlan* plan, const Tables* t, element* to, element* phases, const element* source,
+                          int64_t row) noexcept nogil:
+    """A row of more than two phases, which are columns of its matrix of `stride` columns."""
+    cdef int64_t stride = plan.w.stride
+    cdef int64_t pitch = plan.phase_pitch
+    cdef int64_t whole = quotient(plan.w.size, stride)
+    cdef int64_t tap, window, j
+    cdef int64_t count = find_row(&t.h, row, &tap, &window)
+    for j in range(least(stride, plan.w.size)):
+        gather_phase(&t.g[j], phases + j * pitch, source, tap, window, count)
+    turn_rows(to, stride, <const element*>phases, pitch, whole, stride, True)
+    for j in range(plan.w.size - whole * stride):
+        to[whole * stride + j] = phases[j * pitch + whole]
 
 
 cdef void gather_band(const Im2colPlan* plan, const element* source, char* out, int64_t at, char* scratch,
                       const Tables* t, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
                       const real* summed) noexcept nogil:
     """Rows [ih, end) of `members` planes of out, from element `at` on; rows that are to be transposed are dense."""
-    cdef int64_t[MOST_TAPS] rows
-    cdef int64_t[MOST_TAPS] starts
+    cdef const Gather* g = &t.g[0]
     cdef int64_t columns = plan.w.size
-    cdef int64_t phases = plan.w.stride
     cdef int64_t down = columns if plan.turns else plan.out_strides[2]
-    cdef bint direct = phases == 1 and not plan.converts and (plan.turns or plan.out_strides[3] == 1)
-    cdef int64_t room
-    cdef real* sums = <real*>(scratch + plan.at_sums)
-    cdef real* row = sums + plan.phase_pitch * phases if phases > 1 else sums
-    cdef const element* plane
-    cdef const Phase* phase
-    cdef int64_t count, j, m
-    if HAS_FLAT and t.f.terms > 0 and direct and down == columns and (end - ih) * columns >= WIDEST_FLAT:
-        gather_flat(plan, source, <element*>out + at, &t.f, ih, end, members, ahead)
+    cdef bint direct = not plan.converts and (plan.turns or plan.out_strides[3] == 1)
+    cdef int64_t rows
+    # Whole planes of a unit that lie one behind the other are one run of rows.
+    cdef bint dense = plan.out_strides[1] == plan.h.size * down and end - ih == plan.h.size
+    cdef element* row = <element*>(scratch + plan.at_sums)
+    cdef element* phases = row + columns
+    cdef element* to = <element*>out + at
+    cdef const element* limit = NULL
+    cdef int64_t m, r, next_row, i, n
+    if t.f.terms > 0 and direct and down == columns and (end - ih) * columns >= flat_lanes(source):
+        gather_flat(plan, source, to, &t.f, ih, end, members, ahead)
         return
-    if direct and plan.h.stride == 1 and plan.h.dilation == 1 and is_one_edge(t.e):
-        gather_one_block(plan, source, <element*>out + at, t.e, ih, end, members, down, ahead)
-        return
-    if HAS_PHASES and t.g.blocks > 0:
-        gather_two_phases(plan, source, <element*>out + at, t, ih, end, members, down, ahead)
-        return
-    while ih < end:
-        look_ahead(ahead, members)
-        count = find_rows(plan, ih, <int64_t*>rows, <int64_t*>starts)
-        plane = source
-        room = (end - ih) * down if down == columns else 0
-        for m in range(members):
-            if direct:
-                gather(<element*>out + at + m * plan.out_strides[1], room, plane + plan.phases[0].window,
-                       <const int64_t*>rows, <const int64_t*>starts, count, t.e)
+    if t.one_edge:
+        rows = ROWS_AT_ONCE
+    elif g.phases == 2:
+        rows = quotient(PHASES_AT_ONCE, columns) + 1
+    else:
+        rows = most(1, quotient(BYTES_AT_ONCE, columns * <int64_t>sizeof(element)))
+    for m in range(members):
+        if down == columns:
+            limit = to + (members - m if dense else 1) * (end - ih) * down
+        r = ih
+        while r < end:
+            next_row = least(r + rows, end) if direct and plan.w.stride <= 2 else r + 1
+            look_ahead(ahead, next_row - r)
+            if direct and t.one_edge:
+                gather_one_block(g, &t.h, to + (r - ih) * down, down, limit, source, r, next_row)
+            elif direct and plan.w.stride <= 2:
+                gather_rows(g, &t.h, to + (r - ih) * down, down, limit, source, r, next_row)
+            elif direct:
+                gather_by_phase(plan, t, to + (r - ih) * down, phases, source, r)
             else:
-                for j in range(phases):
-                    phase = &plan.phases[j]
-                    gather_sums(sums + j * plan.phase_pitch, 0, plane + phase.kw * plan.column + phase.window,
-                                <const int64_t*>rows, <const int64_t*>starts, count, t.e + j)
-                if phases > 1:
-                    interleave_phases(row, <const real*>sums, plan.phase_pitch, phases, columns)
-                if plan.turns:
-                    narrow_row(<element*>out + at, <const real*>row, columns)
+                if plan.w.stride <= 2:
+                    gather_rows(g, &t.h, row, 0, NULL, source, r, next_row)
                 else:
-                    store_sums(plan, out, at + m * plan.out_strides[1], row, source)
-            plane += plan.channel
-        at += down
-        ih += 1
+                    gather_by_phase(plan, t, row, phases, source, r)
+                i = 0
+                while i < columns:
+                    n = least(columns - i, BLOCK)
+                    store_elements(plan, out, at + m * plan.out_strides[1] + (r - ih) * down
+                                   + i * plan.out_strides[3], <const element*>row + i, n, summed)
+                    i += n
+            r = next_row
+        source += plan.channel
+        to += plan.out_strides[1]
 
 
-cdef void gather_and_turn(const Im2colPlan* plan, const element* source, element* out, char* scratch,
-                          const Tables* t, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
-                          const real* summed) noexcept nogil:
+cdef void gather_and_turn(const Im2colPlan* plan, const element* source, element* out, char* scratch, const Tables* t,
+                          int64_t ih, int64_t end, int64_t members, Ahead* ahead, const real* summed) noexcept nogil:
     """Rows [ih, end) of planes of out, whose channels lie side by side: a cache line of a position is written whole."""
     cdef element* lines = <element*>(scratch + plan.at_lines)
     cdef int64_t columns = plan.w.size
@@ -722,159 +429,82 @@ cdef int64_t gcd(int64_t a, int64_t b) noexcept nogil:
     return a
 
 
-cdef bint make_phases(const Im2colPlan* plan, phases* g, walk* h, int64_t item) noexcept nogil:
-    """Whether rows are made of two phases that are stored as they are summed."""
+cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const element* numbers) noexcept nogil:
+    """Whether the edges fit their tables; of so many rows."""
+    cdef int64_t stride = plan.w.stride
+    cdef int64_t common = 1 if plan.h.stride == 1 else gcd(plan.h.dilation, plan.h.stride)
+    cdef Walk* h = &t.h
+    cdef Gather* g = &t.g[0]
     cdef const Phase* phase
-    cdef int64_t common
-    cdef int j
-    if not HAS_PHASES or plan.w.stride != 2 or plan.converts or not (plan.turns or plan.out_strides[3] == 1):
-        return False
-    common = gcd(plan.h.dilation, plan.h.stride)
+    cdef int64_t j
     h.stride = plan.h.stride
     h.dilation = plan.h.dilation
     h.pad = plan.h.pad
     h.taps = plan.h.taps
     h.windows = plan.h.windows
-    h.tap_step = h.stride // common
-    h.window_step = h.dilation // common
-    g.n = plan.w.size
-    g.windows = plan.w.windows
-    g.step = plan.kw_step * plan.column - plan.window_step
-    g.window_step = plan.window_step
-    g.length = plan.h.windows * plan.w.windows
-    for j in range(2):
+    h.tap_step = h.stride
+    h.window_step = h.dilation
+    if common > 1:
+        h.tap_step //= common
+        h.window_step //= common
+    for j in range(stride):
+        if j >= plan.w.size:
+            break
         phase = &plan.phases[j]
-        g.taps[j] = phase.taps
-        g.window[j] = phase.window
-        g.base[j] = phase.kw * plan.column + phase.window
-    g.pitch = plan.kernel_width * plan.column
-    g.down = h.window_step * plan.w.windows
-    g.next = h.tap_step * g.pitch - g.down
-    # Packed columns have a line before and behind; loads of more than 16 bits are masked.
-    g.reads = READS_ROUND if plan.packs or item > 2 else READS_PLANE if plan.column == g.length else READS_COLUMN
-    g.most = ((plan.h.taps - 1) * plan.kernel_width + plan.w.taps) * plan.column
-    return find_phase_lanes(g, h, plan.h.size, item)
-
-
-cdef bint find_all_edges(const Im2colPlan* plan, edges* e, int64_t width) noexcept nogil:
-    """Whether they fit their tables."""
-    cdef const Phase* phase
-    cdef int64_t j
-    for j in range(plan.w.stride):
-        phase = &plan.phases[j]
-        if not find_edges(e + j, quotient(plan.w.size - 1 - j, plan.w.stride) + 1 if j < plan.w.size else 0,
-                          plan.w.windows, phase.window, plan.window_step, phase.taps,
-                          plan.kw_step * plan.column - plan.window_step,
-                          plan.h.windows * plan.w.windows, width):
+        if stride == 2 and j == 1:
+            g.phases = 2
+            g.n = plan.w.size
+        else:
+            g = &t.g[j]
+            g.phases = 1
+            g.n = quotient(plan.w.size - 1 - j, stride) + 1 if stride > 1 else plan.w.size
+            g.taps[1] = g.window[1] = g.base[1] = 0
+        g.taps[j if g.phases == 2 else 0] = phase.taps
+        g.window[j if g.phases == 2 else 0] = phase.window
+        g.base[j if g.phases == 2 else 0] = phase.kw * plan.column + phase.window
+        if stride == 2 and j == 0 and plan.w.size > 1:
+            continue
+        g.windows = plan.w.windows
+        g.window_step = plan.window_step
+        g.step = plan.kw_step * plan.column - plan.window_step
+        g.pitch = plan.kernel_width * plan.column
+        g.down = h.window_step * plan.w.windows
+        g.next = h.tap_step * g.pitch - g.down
+        g.length = plan.h.windows * plan.w.windows
+        # Packed columns have a line before and behind.
+        g.in_plane = plan.packs or plan.column == g.length
+        g.margin = ALIGNMENT // <int64_t>sizeof(element) if plan.packs else 0
+        if g.in_plane:
+            g.length = ((plan.h.taps - 1) * plan.kernel_width + plan.w.taps) * plan.column
+        g.inner = g.inner_end = 0
+        t.one_edge = stride == 1 and h.stride == 1 and h.dilation == 1 and (g.n <= VECTOR_BYTES // sum_bytes(numbers))
+        if not find_edges(g, numbers, t.one_edge):
             return False
+        if not t.one_edge and rows >= SOME_ROWS:
+            find_inner(g, h, plan.h.size, numbers)
+    t.one_edge = t.one_edge and g.edges == 1
     return True
 
 
-cdef const element* pack_columns(const Im2colPlan* plan, const element* source, char* scratch, int64_t ih,
-                                 int64_t end, int64_t members) noexcept nogil:
-    """Make the columns dense that the rows [ih, end) of `members` planes need; returns where the windows' first row
-    would be. A -0.0 may become +0.0, which changes no sum."""
-    cdef element* to = <element*>(scratch + ALIGNMENT)
-    cdef int64_t across = plan.grad_output_strides[1]
-    cdef int64_t along = plan.grad_output_strides[2]
-    cdef int64_t columns = (members - 1) * plan.kernel_rows + (plan.h.taps - 1) * plan.kernel_width + plan.w.taps
-    cdef int64_t top = ceil_div(ih + plan.h.pad - (plan.h.taps - 1) * plan.h.dilation, plan.h.stride)
-    cdef int64_t bottom = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1, plan.h.windows)
-    cdef int64_t n = (bottom - top) * plan.w.windows
-    cdef int64_t begin = top * plan.w.windows
-    cdef int64_t line = ALIGNMENT // sizeof(element)
-    cdef int64_t i, k, m
-    cdef Ahead ahead
-    source += begin * along
-    if n > 0 and across == 1:
-        ahead.at = <uintptr_t>source + <uintptr_t>(2 * line * along * sizeof(element))
-        ahead.segments = n - 2 * line
-        # With the line that the last element may lie in; spread evenly over the calls below.
-        ahead.left = ahead.size = columns * sizeof(element) + ALIGNMENT - sizeof(element)
-        ahead.step = along * sizeof(element)
-        ahead.share = quotient(line * ahead.size, most(quotient(columns, line), 1)) + ALIGNMENT
-        i = 0
-        while i < n:
-            if i + line > n:
-                i = most(n - line, 0)
-            k = 0
-            while k < columns:
-                m = line if columns - k >= 2 * line else columns - k
-                look_ahead(&ahead, 1)
-                turn_rows(to + k * plan.column + i, plan.column, source + i * along + k, along, m,
-                          least(line, n - i), True)
-                k += m
-            i += line
-    else:
-        for k in range(columns):
-            gather_cells(to + k * plan.column, source + k * across, along, n)
-    return to - begin
-
-
-cdef void clear_rows(const Im2colPlan* plan, element* out__hw, int64_t ih, int64_t end) noexcept nogil:
-    """Zeros in the rows of [ih, end) that no window reaches; kernel positions do not overlap along h."""
-    cdef int64_t position
-    while ih < end:
-        position = ih + plan.h.pad
-        # One kernel position starts at or above the row in the window that starts last above it.
-        position -= least(quotient(position, plan.h.stride), plan.h.windows - 1) * plan.h.stride
-        if position > (plan.h.taps - 1) * plan.h.dilation or (plan.h.dilation > 1 and position % plan.h.dilation != 0):
-            memset(out__hw + ih * plan.out_strides[2], 0, <size_t>plan.w.size * sizeof(element))
-        ih += 1
-
-
-cdef void interleave_band(const Im2colPlan* plan, const element* source, element* out__hw, int64_t ih,
-                          int64_t end, Ahead* ahead) noexcept nogil:
-    """kernel == stride along w: every kernel column is a phase of out's columns.
-
-    A small kernel is written in the order of out's rows; a larger one is read in the order of its columns, of which a
-    row needs more at once than the hardware follows.
-    """
-    cdef int64_t stride = plan.w.stride
-    cdef int64_t column = plan.column
-    cdef int64_t covered = plan.w.windows * stride
-    cdef int64_t first = ceil_div(ih + plan.h.pad - (plan.h.taps - 1) * plan.h.dilation, plan.h.stride)
-    cdef int64_t count = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1, plan.h.windows) - first
-    cdef bint by_rows = plan.h.taps * stride <= FEW_COLUMNS
-    cdef int64_t outer, inner, kh, lh, r
-    cdef element* to
-    if plan.h.taps < plan.h.stride or plan.h.dilation > 1 or plan.h.size + plan.h.pad > plan.h.windows * plan.h.stride:
-        clear_rows(plan, out__hw, ih, end)
-    for outer in range(count if by_rows else plan.h.taps):
-        for inner in range(plan.h.taps if by_rows else count):
-            kh = inner if by_rows else outer
-            lh = first + (outer if by_rows else inner)
-            r = lh * plan.h.stride - plan.h.pad + kh * plan.h.dilation
-            if not ih <= r < end:
-                continue
-            look_ahead(ahead, 1)
-            to = out__hw + r * plan.out_strides[2]
-            turn_rows(to, stride, source + kh * plan.kernel_width * column + lh * plan.w.windows, column,
-                      plan.w.windows, stride, False)
-            if covered < plan.w.size:
-                memset(to + covered, 0, <size_t>(plan.w.size - covered) * sizeof(element))
-
-
-cdef void stream_band(const Im2colPlan* plan, const element* source, element* out, char* scratch,
-                      const Tables* t, int64_t ih, int64_t end, int64_t members, Ahead* ahead,
-                      const real* summed) noexcept nogil:
+cdef void stream_band(const Im2colPlan* plan, const element* source, element* out, char* scratch, const Tables* t,
+                      int64_t ih, int64_t end, int64_t members, Ahead* ahead, const real* summed) noexcept nogil:
     """Rows [ih, end) of dense planes, made a stretch at a time in the L1 cache, whose lines then go past the caches."""
-    cdef element* lines = <element*>(scratch + plan.at_lines)
+    cdef element* rows = <element*>(scratch + plan.at_lines)
     cdef int64_t columns = plan.w.size
     cdef int64_t row, n
     if plan.algorithm == GATHER and members * (end - ih) <= plan.stretch and plan.bands == 1:
-        gather_band(plan, source, <char*>lines, 0, scratch, t, ih, end, members, ahead, summed)
-        stream(out, lines, members * (end - ih) * columns * sizeof(element))
+        gather_band(plan, source, <char*>rows, 0, scratch, t, ih, end, members, ahead, summed)
+        stream(<char*>out, <const char*>rows, members * (end - ih) * columns * <int64_t>sizeof(element))
         return
     while members > 0:
         row = ih
         while row < end:
             n = least(plan.stretch, end - row)
             if plan.algorithm == GATHER:
-                gather_band(plan, source, <char*>lines, 0, scratch, t, row, row + n, 1, ahead, summed)
+                gather_band(plan, source, <char*>rows, 0, scratch, t, row, row + n, 1, ahead, summed)
             else:
-                interleave_band(plan, source, lines - row * columns, row, row + n, ahead)
-            stream(out + row * columns, lines, n * columns * sizeof(element))
+                interleave_band(plan, source, rows - row * columns, row, row + n, ahead)
+            stream(<char*>(out + row * columns), <const char*>rows, n * columns * <int64_t>sizeof(element))
             row += n
         source += plan.channel
         out += plan.out_strides[1]
@@ -892,12 +522,12 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
     cdef int64_t at, n, c, ih, last, members, m, r, row
     cdef int64_t channel = plan.kernel_rows * plan.grad_output_strides[1]
     cdef int32_t algorithm = plan.algorithm
-    t.f.terms = t.g.blocks = 0
-    if algorithm == GATHER and not make_phases(plan, &t.g, &t.h, sizeof(element)):
-        if not find_all_edges(plan, <edges*>t.e, lanes_of(sizeof(real))):
+    t.f.terms = 0
+    if algorithm == GATHER:
+        if not make_gathers(plan, &t, (end - begin) * plan.group * plan.band, stored):
             algorithm = SCATTER
-        elif HAS_FLAT and (end - begin) * plan.group >= FEW_PLANES * plan.bands:
-            make_flat(plan, &t.f, <const edges*>t.e, stored)
+        elif (end - begin) * plan.group >= FEW_PLANES * plan.bands:
+            find_flat(plan, &t.f, stored)
     if plan.whole:
         find_reach(&plan.h, &t.down)
         find_reach(&plan.w, &t.across)
@@ -955,7 +585,7 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
                 source += plan.grad_output_strides[0] - plan.channels * channel
                 at += plan.out_strides[0] - plan.channels * plan.out_strides[1]
     if plan.streams:
-        end_streams()
+        fence()
     return ALL_GOOD
 
 

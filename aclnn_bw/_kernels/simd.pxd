@@ -33,16 +33,39 @@ cdef extern from "simd.h" nogil:
     ctypedef unsigned short cell_2 "simd_cell_2"
     ctypedef unsigned int cell_4 "simd_cell_4"
     ctypedef unsigned long long cell_8 "simd_cell_8"
+    # Which lanes of a vector.
+    ctypedef struct lanes "simd_lanes":
+        pass
     enum:
         VECTOR_BYTES "SIMD_BYTES"
+        READS_ALL_2 "SIMD_READS_ALL_2"
+        READS_ALL_4 "SIMD_READS_ALL_4"
         HALF_BYTES "SIMD_HALF_BYTES"
         LINE "SIMD_LINE"    # bytes of a cache line
     void simd_load(void* x, const void* source) noexcept
     void simd_load_half(void* x, const void* source) noexcept
     void simd_load_bfloat(void* x, const void* source) noexcept
-    void simd_load_two(void* x, const void* source, const void* other) noexcept
+    void simd_load_apart(void* x, const void* source, int64_t apart) noexcept
     void simd_store(void* to, void* x) noexcept
     void simd_stream(void* to, void* x) noexcept
+    void simd_store_half(void* to, void* x) noexcept
+    void simd_store_bfloat(void* to, void* x) noexcept
+    void simd_store_halves_in_turn(void* to, void* even, void* odd) noexcept
+    void simd_widen_bfloats(void* even, void* odd, void* x) noexcept
+    void simd_narrow_bfloats(void* x, void* even, void* odd) noexcept
+    uint16_t lane_word "simd_lane_word" (int begin, int end) noexcept
+    void simd_lanes_2(lanes* some, int word) noexcept
+    void simd_lanes_4(lanes* some, int word) noexcept
+    void simd_lanes_8(lanes* some, int word) noexcept
+    void simd_lanes_at(lanes* some, const void* source, size_t lane) noexcept
+    void simd_load_lanes_f32(void* x, const void* source, lanes* some) noexcept
+    void simd_load_lanes_f64(void* x, const void* source, lanes* some) noexcept
+    void simd_load_lanes_half(void* x, const void* source, lanes* some) noexcept
+    void simd_load_lanes_bfloat(void* x, const void* source, lanes* some) noexcept
+    void simd_copy_lanes(void* to, const void* source, int word, size_t lane, size_t size) noexcept
+    void simd_copy_first(void* to, const void* source, size_t size, size_t whole) noexcept
+    void simd_zero(void* x) noexcept
+    void simd_and(void* x, void* a, void* b) noexcept
     void simd_add_f32(void* sum, void* a, void* b) noexcept
     void simd_add_f64(void* sum, void* a, void* b) noexcept
     void simd_plus_zero_f32(void* x) noexcept
@@ -54,12 +77,21 @@ cdef extern from "simd.h" nogil:
     void simd_zip_high_4(void* c, void* a, void* b) noexcept
     void simd_zip_low_8(void* c, void* a, void* b) noexcept
     void simd_zip_high_8(void* c, void* a, void* b) noexcept
+    void simd_interleave_2(void* low, void* high, void* a, void* b) noexcept
+    void simd_interleave_4(void* low, void* high, void* a, void* b) noexcept
+    void simd_interleave_8(void* low, void* high, void* a, void* b) noexcept
     void simd_unzip_three_2(void* x, void* y, void* z, const void* source) noexcept
     void simd_unzip_three_4(void* x, void* y, void* z, const void* source) noexcept
+    void simd_zip_three_2(void* to, void* x, void* y, void* z) noexcept
+    void simd_zip_three_4(void* to, void* x, void* y, void* z) noexcept
+    void simd_zip_three_8(void* to, void* x, void* y, void* z) noexcept
     void fence "simd_fence" () noexcept
     void prefetch "simd_prefetch" (const void* at) noexcept
     void prefetch_to_write "simd_prefetch_to_write" (const void* at) noexcept
     void prefetch_to_level_2 "simd_prefetch_to_level_2" (const void* at) noexcept
+
+cdef enum:
+    MOST_LANES = 16     # of float32 in any vector
 
 # What is summed, and what is stored.
 ctypedef fused real:
@@ -104,12 +136,24 @@ cdef inline vec load_cells(const cell* source, vec* width) noexcept nogil:
     return x
 
 
-cdef inline vec add(vec a, vec b, const real* lanes) noexcept nogil:
+cdef inline int64_t sum_bytes(const element* numbers) noexcept nogil:
+    """Of a lane of their sums."""
+    return 8 if element is double else 4
+
+
+cdef inline vec zero(vec* width) noexcept nogil:
+    cdef vec x
+    simd_zero(&x)
+    return x
+
+
+cdef inline vec add(vec a, vec b, const element* numbers) noexcept nogil:
+    """As sums of such numbers are made."""
     cdef vec sum
-    if real is float:
-        simd_add_f32(&sum, &a, &b)
-    else:
+    if element is double:
         simd_add_f64(&sum, &a, &b)
+    else:
+        simd_add_f32(&sum, &a, &b)
     return sum
 
 
@@ -122,3 +166,93 @@ cdef inline vec plus_zero(vec x, const cell* lanes) noexcept nogil:
     else:
         simd_plus_zero_bits(&x)
     return x
+
+
+cdef inline void store(element* to, vec sum) noexcept nogil:
+    """A sum of such numbers, rounded to nearest even: of 16-bit types half as many bytes as the vector has."""
+    if element is half:
+        simd_store_half(to, &sum)
+    elif element is bfloat:
+        simd_store_bfloat(to, &sum)
+    else:
+        simd_store(to, &sum)
+
+
+cdef inline void store_first(element* to, vec sum, int64_t n) noexcept nogil:
+    """The first n lanes, fewer than all."""
+    cdef element[MOST_LANES] block
+    cdef size_t whole = sizeof(sum) // 2 if element is half or element is bfloat else sizeof(sum)
+    store(<element*>block, sum)
+    simd_copy_first(to, <const element*>block, <size_t>n * sizeof(element), whole)
+
+
+cdef inline void store_in_turn(element* to, vec even, vec odd) noexcept nogil:
+    """to[2*i], to[2*i + 1] = even[i], odd[i], rounded."""
+    if element is half:
+        simd_store_halves_in_turn(to, &even, &odd)
+    elif element is bfloat:
+        simd_narrow_bfloats(&even, &even, &odd)
+        simd_store(to, &even)
+    else:
+        if element is double:
+            simd_interleave_8(&even, &odd, &even, &odd)
+        else:
+            simd_interleave_4(&even, &odd, &even, &odd)
+        simd_store(to, &even)
+        simd_store(to + <int64_t>(sizeof(vec) // sizeof(element)), &odd)
+
+
+cdef inline void store_first_in_turn(element* to, vec even, vec odd, int64_t n) noexcept nogil:
+    """The first n of them, fewer than all."""
+    cdef element[2 * MOST_LANES] block
+    cdef size_t whole = sizeof(even) if element is half or element is bfloat else 2 * sizeof(even)
+    store_in_turn(<element*>block, even, odd)
+    simd_copy_first(to, <const element*>block, <size_t>n * sizeof(element), whole)
+
+
+# Of some lanes: a word of 16 bits says which, [begin, end) by lane_word, for tables; `lanes` are what is used, and
+# found from a word by a few instructions or none.
+
+
+cdef inline lanes find_lanes(int word, const element* numbers) noexcept nogil:
+    cdef lanes some
+    if element is double:
+        simd_lanes_8(&some, word)
+    elif element is float:
+        simd_lanes_4(&some, word)
+    else:
+        simd_lanes_2(&some, word)
+    return some
+
+
+cdef inline lanes lanes_at(const char* ones, const element* numbers) noexcept nogil:
+    """Those that are ones in memory, of as many bytes as such numbers have; the others are zeros."""
+    cdef lanes some
+    simd_lanes_at(&some, ones, sizeof(element))
+    return some
+
+
+cdef inline bint reads_all(const element* numbers) noexcept nogil:
+    """Whether load_lanes reads the memory of the other lanes too."""
+    return READS_ALL_2 if element is half or element is bfloat else READS_ALL_4
+
+
+cdef inline vec load_lanes(const element* source, lanes some, vec* width) noexcept nogil:
+    """Widened; +0.0 in the others."""
+    cdef vec x
+    if element is half:
+        simd_load_lanes_half(&x, source, &some)
+    elif element is bfloat:
+        simd_load_lanes_bfloat(&x, source, &some)
+    elif element is double:
+        simd_load_lanes_f64(&x, source, &some)
+    else:
+        simd_load_lanes_f32(&x, source, &some)
+    return x
+
+
+cdef inline vec load_alone(const element* source, int word, vec* width) noexcept nogil:
+    """The same, one by one, and the memory of the other lanes is not read."""
+    cdef element[MOST_LANES] block
+    simd_copy_lanes(<element*>block, source, word, sizeof(element), sizeof(block))
+    return load(<const element*>block, width)

@@ -21,8 +21,61 @@
     OF_WIDTH(name, half, simd_vector_half, __VA_ARGS__)     \
     OF_WIDTH(name, 16, simd_vector_16, __VA_ARGS__)
 #define OF_BLOCKS(name, ...)                                \
+    OF_WIDTH(name, vector, simd_vector, __VA_ARGS__)        \
     OF_WIDTH(name, 32, simd_vector_32, __VA_ARGS__)         \
     OF_WIDTH(name, 16, simd_vector_16, __VA_ARGS__)
+
+#define STORE_TWO simd_store(to, &y); simd_store((char *)to + sizeof y, &z);
+
+/* The lanes [begin, end) that the first two bytes of b choose. */
+#define LANES(bytes) const int lanes = sizeof x / (bytes), begin = *(const unsigned char *)b % (lanes + 1); simd_lanes some;
+#define WORD(bytes) \
+    LANES(bytes)    \
+    const int word = simd_lane_word(begin, begin + ((const unsigned char *)b)[1] % (lanes + 1 - begin));
+
+/* The lanes from `begin` on, of a vector that begins before a, and those up to there, of one that ends behind it. */
+#define ALONE(kind, size, bytes, reads_all)                                                       \
+    LANES(bytes)                                                                                  \
+    const char *before = (const char *)a - begin * (size), *behind = (const char *)a + (lanes - begin) * (size); \
+    const int upper = simd_lane_word(begin, lanes), lower = simd_lane_word(0, begin);             \
+    if (reads_all) {                                                                              \
+        char block[2][sizeof x];                                                                  \
+        simd_copy_lanes(block[0], before, upper, size, sizeof x);                                 \
+        simd_copy_lanes(block[1], behind, lower, size, sizeof x);                                 \
+        LOAD_##kind(&y, block[0]);                                                                \
+        LOAD_##kind(&z, block[1]);                                                                \
+    } else {                                                                                      \
+        simd_lanes_##size(&some, upper);                                                          \
+        simd_load_lanes_##kind(&y, before, &some);                                                \
+        simd_lanes_##size(&some, lower);                                                          \
+        simd_load_lanes_##kind(&z, behind, &some);                                                \
+    }                                                                                             \
+    STORE_TWO
+#define LOAD_f32 simd_load
+#define LOAD_f64 simd_load
+#define LOAD_half simd_load_half
+#define LOAD_bfloat simd_load_bfloat
+
+/* The lanes whose bytes of b are odd. */
+#define AT(kind, size, bytes)                                         \
+    simd_lanes some;                                                  \
+    char ones[sizeof x];                                              \
+    for (size_t i = 0; i < sizeof x; i++)                             \
+        ones[i] = ((const unsigned char *)b)[i / (size)] & 1 ? -1 : 0; \
+    simd_lanes_at(&some, ones, size);                                 \
+    simd_load_lanes_##kind(&x, a, &some);                             \
+    simd_store(to, &x);
+
+/* What a store of bfloat16 asks of a NaN. */
+static void tidy(void *x, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / 4; i++) {
+        float lane;
+        memcpy(&lane, (char *)x + 4 * i, 4);
+        if (lane != lane)
+            memcpy((char *)x + 4 * i, &(uint32_t){0x7fc00000}, 4);
+    }
+}
 
 OF_EACH(copy, simd_load(&x, a); simd_store(to, &x);)
 OF_EACH(stream, simd_load(&x, a); simd_stream(to, &x); simd_fence();)
@@ -33,7 +86,32 @@ OF_EACH(plus_zero_f64, simd_load(&x, a); simd_plus_zero_f64(&x); simd_store(to, 
 OF_EACH(plus_zero_bits, simd_load(&x, a); simd_plus_zero_bits(&x); simd_store(to, &x);)
 OF_EACH(load_half, simd_load_half(&x, a); simd_store(to, &x);)
 OF_EACH(load_bfloat, simd_load_bfloat(&x, a); simd_store(to, &x);)
-OF_BLOCKS(load_two, simd_load_two(&x, a, b); simd_store(to, &x);)
+OF_EACH(zero, simd_load(&x, a); simd_zero(&x); simd_store(to, &x);)
+OF_EACH(and, simd_load(&x, a); simd_load(&y, b); simd_and(&z, &x, &y); simd_store(to, &z);)
+OF_EACH(store_half, simd_load(&x, a); simd_store_half(to, &x);)
+OF_EACH(store_bfloat, simd_load(&x, a); tidy(&x, sizeof x); simd_store_bfloat(to, &x);)
+OF_EACH(store_halves_in_turn, simd_load(&x, a); simd_load(&y, b); simd_store_halves_in_turn(to, &x, &y);)
+OF_EACH(widen_bfloats, simd_load(&x, a); simd_widen_bfloats(&y, &z, &x); STORE_TWO)
+OF_EACH(narrow_bfloats, simd_load(&y, a); simd_load(&z, b); tidy(&y, sizeof y); tidy(&z, sizeof z);
+        simd_narrow_bfloats(&x, &y, &z); simd_store(to, &x);)
+
+OF_EACH(load_lanes_f32, WORD(4) simd_lanes_4(&some, word); simd_load_lanes_f32(&x, a, &some); simd_store(to, &x);)
+OF_EACH(load_lanes_f64, WORD(8) simd_lanes_8(&some, word); simd_load_lanes_f64(&x, a, &some); simd_store(to, &x);)
+OF_EACH(load_lanes_half, WORD(4) simd_lanes_2(&some, word); simd_load_lanes_half(&x, a, &some); simd_store(to, &x);)
+OF_EACH(load_lanes_bfloat, WORD(4) simd_lanes_2(&some, word); simd_load_lanes_bfloat(&x, a, &some); simd_store(to, &x);)
+OF_EACH(alone_f32, ALONE(f32, 4, 4, SIMD_READS_ALL_4))
+OF_EACH(alone_f64, ALONE(f64, 8, 8, SIMD_READS_ALL_4))
+OF_EACH(alone_half, ALONE(half, 2, 4, SIMD_READS_ALL_2))
+OF_EACH(alone_bfloat, ALONE(bfloat, 2, 4, SIMD_READS_ALL_2))
+OF_WIDTH(lanes_at_2, vector, simd_vector, AT(half, 2, 4))
+OF_WIDTH(lanes_at_4, vector, simd_vector, AT(f32, 4, 4))
+OF_WIDTH(lanes_at_8, vector, simd_vector, AT(f64, 8, 8))
+OF_EACH(copy_first, simd_copy_first(to, a, *(const unsigned char *)b % sizeof x & ~1u, sizeof x); (void)x;)
+
+OF_EACH(interleave_2, simd_load(&x, a); simd_load(&y, b); simd_interleave_2(&y, &z, &x, &y); STORE_TWO)
+OF_EACH(interleave_4, simd_load(&x, a); simd_load(&y, b); simd_interleave_4(&y, &z, &x, &y); STORE_TWO)
+OF_EACH(interleave_8, simd_load(&x, a); simd_load(&y, b); simd_interleave_8(&y, &z, &x, &y); STORE_TWO)
+OF_BLOCKS(load_apart, simd_load_apart(&x, a, 48); simd_store(to, &x);)
 OF_BLOCKS(zip_low_2, simd_load(&x, a); simd_load(&y, b); simd_zip_low_2(&z, &x, &y); simd_store(to, &z);)
 OF_BLOCKS(zip_high_2, simd_load(&x, a); simd_load(&y, b); simd_zip_high_2(&z, &x, &y); simd_store(to, &z);)
 OF_BLOCKS(zip_low_4, simd_load(&x, a); simd_load(&y, b); simd_zip_low_4(&z, &x, &y); simd_store(to, &z);)
@@ -42,12 +120,17 @@ OF_BLOCKS(zip_low_8, simd_load(&x, a); simd_load(&y, b); simd_zip_low_8(&z, &x, 
 OF_BLOCKS(zip_high_8, simd_load(&x, a); simd_load(&y, b); simd_zip_high_8(&z, &x, &y); simd_store(to, &z);)
 
 #define STORE_THREE simd_store(to, &x); simd_store((char *)to + 16, &y); simd_store((char *)to + 32, &z);
+#define LOAD_THREE simd_load(&x, a); simd_load(&y, (const char *)a + 16); simd_load(&z, (const char *)a + 32);
 OF_WIDTH(unzip_three_2, 16, simd_vector_16, simd_unzip_three_2(&x, &y, &z, a); STORE_THREE)
 OF_WIDTH(unzip_three_4, 16, simd_vector_16, simd_unzip_three_4(&x, &y, &z, a); STORE_THREE)
 
+OF_WIDTH(zip_three_2, 16, simd_vector_16, LOAD_THREE simd_zip_three_2(to, &x, &y, &z);)
+OF_WIDTH(zip_three_4, 16, simd_vector_16, LOAD_THREE simd_zip_three_4(to, &x, &y, &z);)
+OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y, &z);)
+
 #define NAMED(name) {#name, name},
 #define OF_EACH_NAMED(name) NAMED(name##_vector) NAMED(name##_half) NAMED(name##_16)
-#define OF_BLOCKS_NAMED(name) NAMED(name##_32) NAMED(name##_16)
+#define OF_BLOCKS_NAMED(name) NAMED(name##_vector) NAMED(name##_32) NAMED(name##_16)
 static const struct {
     const char *name;
     void (*function)(void *, const void *, const void *);
@@ -61,7 +144,29 @@ static const struct {
     OF_EACH_NAMED(plus_zero_bits)
     OF_EACH_NAMED(load_half)
     OF_EACH_NAMED(load_bfloat)
-    OF_BLOCKS_NAMED(load_two)
+    OF_EACH_NAMED(zero)
+    OF_EACH_NAMED(and)
+    OF_EACH_NAMED(store_half)
+    OF_EACH_NAMED(store_bfloat)
+    OF_EACH_NAMED(store_halves_in_turn)
+    OF_EACH_NAMED(widen_bfloats)
+    OF_EACH_NAMED(narrow_bfloats)
+    OF_EACH_NAMED(load_lanes_f32)
+    OF_EACH_NAMED(load_lanes_f64)
+    OF_EACH_NAMED(load_lanes_half)
+    OF_EACH_NAMED(load_lanes_bfloat)
+    OF_EACH_NAMED(alone_f32)
+    OF_EACH_NAMED(alone_f64)
+    OF_EACH_NAMED(alone_half)
+    OF_EACH_NAMED(alone_bfloat)
+    OF_EACH_NAMED(copy_first)
+    OF_EACH_NAMED(interleave_2)
+    OF_EACH_NAMED(interleave_4)
+    OF_EACH_NAMED(interleave_8)
+    NAMED(lanes_at_2_vector)
+    NAMED(lanes_at_4_vector)
+    NAMED(lanes_at_8_vector)
+    OF_BLOCKS_NAMED(load_apart)
     OF_BLOCKS_NAMED(zip_low_2)
     OF_BLOCKS_NAMED(zip_high_2)
     OF_BLOCKS_NAMED(zip_low_4)
@@ -70,6 +175,9 @@ static const struct {
     OF_BLOCKS_NAMED(zip_high_8)
     NAMED(unzip_three_2_16)
     NAMED(unzip_three_4_16)
+    NAMED(zip_three_2_16)
+    NAMED(zip_three_4_16)
+    NAMED(zip_three_8_16)
 };
 
 struct call {

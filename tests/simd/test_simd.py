@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 KERNELS = HERE.parent.parent / "aclnn_bw" / "_kernels"
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
 FLOATS = ("vector", "half", "16")
-BLOCKS = ("32", "16")
+BLOCKS = ("vector", "32", "16")
 PAGE = 4096
 
 # The bytes of a vector, and what compiles and runs a program.
@@ -53,6 +53,10 @@ def split(size):
     return scalar
 
 
+def joined(size):
+    return lambda a, b: a.reshape(3, -1, size).transpose(1, 0, 2).reshape(-1)
+
+
 def plus_zero(x):
     return np.where(x == 0, 0, x).astype(x.dtype)
 
@@ -61,7 +65,55 @@ def cleared(bits):
     return np.where(bits == 0x8000, 0, bits).astype(np.uint16)
 
 
+def bfloats(bits):
+    return bits.view(BF16).astype(np.float32)
+
+
+def to_bfloat(x):
+    return np.where(np.isnan(x), 0x7FC0, x.astype(BF16).view(np.uint16)).astype(np.uint16)
+
+
+def in_turn(size):
+    def scalar(a, b):
+        return np.stack([a.reshape(-1, size), b.reshape(-1, size)], 1).reshape(-1)
+
+    return scalar
+
+
+def some_lanes(dtype):
+    """Of the lanes that the first two bytes of b choose."""
+
+    def scalar(a, b):
+        begin = int(b[0]) % (len(a) + 1)
+        end = begin + int(b[1]) % (len(a) + 1 - begin)
+        lane = np.arange(len(a))
+        return np.where((lane >= begin) & (lane < end), a.view(dtype).astype(WIDE[dtype]), 0)
+
+    return scalar
+
+
+def alone(dtype):
+    """The upper lanes of a vector that begins before a, and the lower ones of one that ends behind it."""
+
+    def scalar(a, b):
+        begin = int(b[0]) % (len(a) + 1)
+        wide = a.view(dtype).astype(WIDE[dtype])
+        other = np.zeros_like(wide)
+        return np.concatenate([other[:begin], wide[: len(a) - begin], wide[len(a) - begin :], other[begin:]])
+
+    return scalar
+
+
+def odd_lanes(dtype):
+    return lambda a, b: np.where(b[: len(a)] & 1, a.view(dtype).astype(WIDE[dtype]), 0)
+
+
+def first_bytes(a, b):
+    return np.where(np.arange(len(a)) < (int(b[0]) % len(a) & ~1), a, 0x5A)
+
+
 F16, BF16 = np.float16, ml_dtypes.bfloat16
+WIDE = {F16: np.float32, BF16: np.float32, np.float32: np.float32, np.float64: np.float64}
 
 # Name: widths, dtypes of a, b and what comes out, bytes of each for 16 bytes of the vector, and the definition.
 PRIMITIVES = {
@@ -73,8 +125,28 @@ PRIMITIVES = {
     "plus_zero_f64": (FLOATS, "f8 f8 f8", (16, 0, 16), lambda a, b: plus_zero(a)),
     "plus_zero_bits": (FLOATS, "u2 u2 u2", (16, 0, 16), lambda a, b: cleared(a)),
     "load_half": (FLOATS, "u2 u2 f4", (8, 0, 16), lambda a, b: a.view(F16).astype(np.float32)),
-    "load_bfloat": (FLOATS, "u2 u2 f4", (8, 0, 16), lambda a, b: a.view(BF16).astype(np.float32)),
-    "load_two": (BLOCKS, "u1 u1 u1", (16, 16, 16), lambda a, b: np.concatenate([a, b])),
+    "load_bfloat": (FLOATS, "u2 u2 f4", (8, 0, 16), lambda a, b: bfloats(a)),
+    "zero": (FLOATS, "u1 u1 u1", (16, 0, 16), lambda a, b: np.zeros_like(a)),
+    "and": (FLOATS, "u1 u1 u1", (16, 16, 16), lambda a, b: a & b),
+    "store_half": (FLOATS, "f4 u1 f2", (16, 0, 8), lambda a, b: a.astype(F16)),
+    "store_bfloat": (FLOATS, "f4 u1 u2", (16, 0, 8), lambda a, b: to_bfloat(a)),
+    "store_halves_in_turn": (FLOATS, "f4 f4 f2", (16, 16, 16), lambda a, b: np.stack([a, b], 1).ravel().astype(F16)),
+    "widen_bfloats": (FLOATS, "u2 u1 f4", (16, 0, 32), lambda a, b: bfloats(a.reshape(-1, 2).T.reshape(-1))),
+    "narrow_bfloats": (FLOATS, "f4 f4 u2", (16, 16, 16), lambda a, b: to_bfloat(np.stack([a, b], 1).ravel())),
+    "load_lanes_f32": (FLOATS, "f4 u1 f4", (16, 2, 16), some_lanes(np.float32)),
+    "load_lanes_f64": (FLOATS, "f8 u1 f8", (16, 2, 16), some_lanes(np.float64)),
+    "load_lanes_half": (FLOATS, "u2 u1 f4", (8, 2, 16), some_lanes(F16)),
+    "load_lanes_bfloat": (FLOATS, "u2 u1 f4", (8, 2, 16), some_lanes(BF16)),
+    "alone_f32": (FLOATS, "f4 u1 f4", (16, 1, 32), alone(np.float32)),
+    "alone_f64": (FLOATS, "f8 u1 f8", (16, 1, 32), alone(np.float64)),
+    "alone_half": (FLOATS, "u2 u1 f4", (8, 1, 32), alone(F16)),
+    "alone_bfloat": (FLOATS, "u2 u1 f4", (8, 1, 32), alone(BF16)),
+    "lanes_at_2": (("vector",), "u2 u1 f4", (8, 16, 16), odd_lanes(F16)),
+    "lanes_at_4": (("vector",), "f4 u1 f4", (16, 16, 16), odd_lanes(np.float32)),
+    "lanes_at_8": (("vector",), "f8 u1 f8", (16, 16, 16), odd_lanes(np.float64)),
+    "copy_first": (FLOATS, "u1 u1 u1", (16, 1, 16), first_bytes),
+    **{f"interleave_{size}": (FLOATS, "u1 u1 u1", (16, 16, 32), in_turn(size)) for size in (2, 4, 8)},
+    "load_apart": (BLOCKS, "u1 u1 u1", (48, 0, 16), lambda a, b: a.reshape(-1, 48)[:, :16].reshape(-1)),
     **{
         f"zip_{'high' if upper else 'low'}_{size}": (BLOCKS, "u1 u1 u1", (16, 16, 16), zipped(size, upper))
         for size in (2, 4, 8)
@@ -82,9 +154,8 @@ PRIMITIVES = {
     },
     "unzip_three_2": (("16",), "u1 u1 u1", (48, 0, 48), split(2)),
     "unzip_three_4": (("16",), "u1 u1 u1", (48, 0, 48), split(4)),
+    **{f"zip_three_{size}": (("16",), "u1 u1 u1", (48, 0, 48), joined(size)) for size in (2, 4, 8)},
 }
-# What load_two reads of each: the same 16 bytes of either, however wide the vector is.
-SIXTEEN = {"load_two": (16, 16)}
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -155,7 +226,7 @@ def calls(name, widest, rng):
     first, second, out = (np.dtype(dtype) for dtype in dtypes.split())
     for width in widths:
         read = [size * width_in_bytes(width, widest) // 16 for size in sizes]
-        read[:2] = SIXTEEN.get(name, read[:2])
+        read[1] = sizes[1] if sizes[1] < 8 else read[1]     # bytes that tell what to do
         inputs = zip((first, second), read[:2], strict=True)
         for a, b in zip(*(examples(rng, dtype, size // dtype.itemsize) for dtype, size in inputs), strict=True):
             with np.errstate(all="ignore"):
