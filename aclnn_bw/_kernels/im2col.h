@@ -1316,14 +1316,14 @@ static inline void aclnn_bw_turn_bits(uint16_t *to, int64_t pitch, const uint16_
 #else
 #define ACLNN_BW_IN_BLOCKS 0
 #define ACLNN_BW_PAIRED 1
-#define aclnn_bw_pair_floats(to, from, column, zero)
-#define aclnn_bw_pair_more_floats(to, from, column, zero)
-#define aclnn_bw_pair_more_doubles(to, from, column, zero)
-#define aclnn_bw_pair_more_bits(to, from, column, zero)
-#define aclnn_bw_turn_floats(to, pitch, from, column, zero)
-#define aclnn_bw_turn_doubles(to, pitch, from, column, zero)
-#define aclnn_bw_pair_bits(to, from, column, zero)
-#define aclnn_bw_turn_bits(to, pitch, from, column, zero)
+#define aclnn_bw_pair_floats(to, from, column, zero) ((void)(to), (void)(from))
+#define aclnn_bw_pair_more_floats(to, from, column, zero) ((void)(to), (void)(from))
+#define aclnn_bw_pair_more_doubles(to, from, column, zero) ((void)(to), (void)(from))
+#define aclnn_bw_pair_more_bits(to, from, column, zero) ((void)(to), (void)(from))
+#define aclnn_bw_turn_floats(to, pitch, from, column, zero) ((void)(to), (void)(from))
+#define aclnn_bw_turn_doubles(to, pitch, from, column, zero) ((void)(to), (void)(from))
+#define aclnn_bw_pair_bits(to, from, column, zero) ((void)(to), (void)(from))
+#define aclnn_bw_turn_bits(to, pitch, from, column, zero) ((void)(to), (void)(from))
 #endif
 
 /* The same of many columns: a vector holds 16 bytes of each of two columns, or of four, so that all parts are transposed
@@ -1475,7 +1475,7 @@ static inline void aclnn_bw_turn_many_bits(uint16_t *to, int64_t pitch, const ui
         }
 }
 #else
-#define aclnn_bw_turn_many_bits(to, pitch, from, column, zero)
+#define aclnn_bw_turn_many_bits(to, pitch, from, column, zero) ((void)(to), (void)(from))
 #endif
 #endif
 
