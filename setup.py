@@ -13,7 +13,6 @@ ACLNN_BW_TIMES=1 (print how many seconds each file took; pip shows it with -v).
 """
 import multiprocessing
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -314,7 +313,9 @@ class BuildNative(build_ext):
 
     def probe_variants(self) -> list[str]:
         """v2, v3 and v4 if the compiler makes them and can tell at run time which the CPU has; else one baseline."""
-        if platform.machine().lower() in ("x86_64", "amd64") and os.environ.get("ACLNN_BW_VARIANTS") != "0":
+        # The compiler is asked what it compiles for: in a cross build that is another machine than this one.
+        x86 = "#if !defined(__x86_64__) && !defined(_M_X64)\n#error another processor\n#endif\n"
+        if os.environ.get("ACLNN_BW_VARIANTS") != "0" and self.compiles([], x86 + "int main(void) { return 0; }\n"):
             code = ("int main(void) { __builtin_cpu_init(); return __builtin_cpu_supports(\"x86-64-v2\")"
                     " + __builtin_cpu_supports(\"x86-64-v3\") + __builtin_cpu_supports(\"x86-64-v4\"); }\n")
             if self.compiles([], code, link=True) and all(self.compiles([f"-march=x86-64-{v}"]) for v in VARIANTS):

@@ -1,6 +1,7 @@
 """setup.py makes again what has changed, and only that: on a package of a few lines, built in a folder of its own."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -88,6 +89,7 @@ class Toy:
             text=True, timeout=300, check=False, env={**inherited, **settings},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
+        self.warned = "warning:" in done.stdout + done.stderr
         *lines, total = re.findall(r"^ *[\d.]+ s  (.*)$", done.stdout, re.MULTILINE)
         assert total == f"for {len(lines)} files that were made"
         return {line for line in lines if not line.endswith(".so") or line == MODULE}
@@ -218,3 +220,20 @@ def test_objects_of_sources_that_are_gone_go_too(toy):
         (toy.folder / "aclnn_bw/_kernels" / name).unlink()
     toy.build()
     assert not list(toy.folder.glob("build/temp.*/**/half.o"))
+
+
+# A compiler for another processor, as far as the probes can see, which are programs of this name.
+CROSS = '#!/bin/sh\ncase "$*" in *probe.c*) exec gcc -U__x86_64__ "$@" ;; esac\nexec gcc "$@"\n'
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="builds the variants of x86")
+def test_variants_are_those_of_the_compilers_target(toy, tmp_path):
+    """Not of the machine that builds: a cross build makes none of x86, and does not warn that it cannot."""
+    settings = {"ACLNN_BW_VARIANTS": "1", "ACLNN_BW_OPENMP": "0"}
+    variants = {f"_kernels_{level}/half.c" for level in ("v2", "v3", "v4")}
+    assert toy.build(**settings) >= variants
+    compiler = tmp_path / "cross"
+    compiler.write_text(CROSS)
+    compiler.chmod(0o755)
+    assert toy.build(CC=str(compiler), **settings) == {*OBJECTS, MODULE}
+    assert not toy.warned

@@ -122,6 +122,12 @@ def test_the_file_is_small_and_names_every_group():
     assert digests.stored().keys() == {f"{name}, {dtype}" for name, _, dtype in digests.each()}
 
 
+def test_groups_can_be_left_out():
+    seen, some = (digests.digests(step=60, without=text) for text in (None, "Pool"))
+    assert some == {name: digest for name, digest in seen.items() if "Pool" not in name}
+    assert 0 < len(some) < len(seen)
+
+
 def test_inputs_are_those_of_every_numpy():
     """The first numbers of each dtype, as bits: they depend on the stream of a generator and on integers alone."""
     first = {name: [hex(bits) for bits in digests.numbers(name, "plain")[:3]] for name in digests.REAL}

@@ -186,6 +186,17 @@ ACLNN_BW_INLINE void aclnn_bw_prefetch(const char *at, int bytes)
 
 /* A test and the addition under its mask are one statement: gcc 12 would make all tests of a block before the first
  * addition and keep the masks, of which there are seven, in general registers (1.2 times as long). */
+#if defined(ACLNN_BW_NO_ASM)    /* AVX-512 in plain C: tests/emulation */
+#define ACLNN_BW_CHOSEN(name, sums, seen_type, add, compare)                                                            \
+    ACLNN_BW_INLINE sums name(sums sum, seen_type seen, seen_type asked, sums term)                                     \
+    {                                                                                                                   \
+        return add(sum, compare(seen, asked), sum, term);                                                               \
+    }
+ACLNN_BW_CHOSEN(aclnn_bw_add_bits_f32, __m512, __m256i, _mm512_mask_add_ps, _mm256_test_epi16_mask)
+ACLNN_BW_CHOSEN(aclnn_bw_add_bits_f64, __m512d, __m128i, _mm512_mask_add_pd, _mm_test_epi16_mask)
+ACLNN_BW_CHOSEN(aclnn_bw_add_indices_f32, __m512, __m512i, _mm512_mask_add_ps, _mm512_cmpeq_epi32_mask)
+ACLNN_BW_CHOSEN(aclnn_bw_add_indices_f64, __m512d, __m256i, _mm512_mask_add_pd, _mm256_cmpeq_epi32_mask)
+#else
 #define ACLNN_BW_CHOSEN(name, sums, seen_type, text)                                                                    \
     ACLNN_BW_INLINE sums name(sums sum, seen_type seen, seen_type asked, sums term)                                     \
     {                                                                                                                   \
@@ -198,6 +209,7 @@ ACLNN_BW_CHOSEN(aclnn_bw_add_bits_f32, __m512, __m256i, "vptestmw %3, %2, %1\n\t
 ACLNN_BW_CHOSEN(aclnn_bw_add_bits_f64, __m512d, __m128i, "vptestmw %3, %2, %1\n\tvaddpd %4, %0, %0%{%1%}")
 ACLNN_BW_CHOSEN(aclnn_bw_add_indices_f32, __m512, __m512i, "vpcmpeqd %3, %2, %1\n\tvaddps %4, %0, %0%{%1%}")
 ACLNN_BW_CHOSEN(aclnn_bw_add_indices_f64, __m512d, __m256i, "vpcmpeqd %3, %2, %1\n\tvaddpd %4, %0, %0%{%1%}")
+#endif
 
 /* Vectors of sums, of mask words and of indices, for float32 sums (16 lanes) and for float64 sums (8). */
 typedef __m512 aclnn_bw_sums_f32;

@@ -1,7 +1,8 @@
 """Each primitive of simd.h, on each instruction set, against its definition for single lanes.
 
-primitives.c calls each for every width of vector, at any alignment and beside pages that must not be touched. NEON runs
-under emulation where there are a cross compiler and QEMU. Where there is no compiler the tests are skipped, unless
+primitives.c calls each for every width of vector, at any alignment and beside pages that must not be touched. AVX-512
+also runs in plain C, as tests/emulation/run compiles the kernels, and NEON under emulation where there are a cross
+compiler and QEMU. Where there is no compiler the tests are skipped, unless
 ACLNN_BW_REQUIRE_OBJECTS=1, as in CI; without emulation, unless ACLNN_BW_REQUIRE_AARCH64=1.
 """
 
@@ -26,6 +27,8 @@ PAGE = 4096
 
 # The bytes of a vector, and what compiles and runs a program.
 X86 = {isa: (size, ["gcc", f"-march=x86-64-{isa}"], []) for isa, size in {"v2": 16, "v3": 32, "v4": 64}.items()}
+PLAIN = ["gcc", "-march=x86-64-v3", "-include", str(HERE.parent / "emulation" / "avx512.h")]
+X86["v4 in plain C"] = (64, PLAIN, [])
 NATIVE = platform.machine()
 NEON = (16, ["gcc"], []) if NATIVE == "aarch64" else (16, ["aarch64-linux-gnu-gcc", "-static"], ["qemu-aarch64-static"])
 BACKENDS = {**(X86 if NATIVE in ("x86_64", "AMD64") else {}), "neon": NEON}
@@ -169,8 +172,8 @@ def backend(request, tmp_path_factory):
             pytest.fail(why)
         pytest.skip(why)
     if request.param in X86:
-        require_isa(request.param)
-    program = tmp_path_factory.mktemp("simd") / f"primitives_{request.param}"
+        require_isa("v3" if compiler is PLAIN else request.param)
+    program = tmp_path_factory.mktemp("simd") / f"primitives_{request.param.replace(' ', '_')}"
     done = subprocess.run(
         [*compiler, *FLAGS, f"-I{KERNELS}", "-o", program, HERE / "primitives.c"],
         capture_output=True, text=True, check=False,
@@ -266,3 +269,12 @@ def test_every_primitive_is_here():
     tested = re.findall(r"\b(simd_\w+)\(", (HERE / "primitives.c").read_text())
     names = {"".join(pair) for pair in offered}
     assert {name for name in names if not name.startswith("simd_prefetch")} == set(tested)
+
+
+def test_every_intrinsic_of_avx512_is_there_in_plain_c():
+    """Those of 64 bytes, and those that make masks or take one."""
+    text = "".join(path.read_text() for path in KERNELS.iterdir() if path.suffix in (".h", ".pxd", ".pyx"))
+    used = set(re.findall(r"\b(_mm512_\w+|_mm\w*_maskz?_\w+|_mm\w+_mask)\b", text))
+    header = (HERE.parent / "emulation" / "avx512.h").read_text()
+    assert used
+    assert used <= set(re.findall(r"^#define (_mm\w+) ", header, re.MULTILINE))
