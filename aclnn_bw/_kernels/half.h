@@ -1,4 +1,4 @@
-/* Rows of float16 and bfloat16 to float32 and back.
+/* float16 and bfloat16 to float32 and back, a number at a time.
  *
  * Widening is exact. Narrowing rounds once, to nearest even; beyond the largest finite value comes infinity; a NaN stays
  * a NaN (its payload is free). The F16C forms and the integer forms agree in every other bit, so the instruction set
@@ -6,8 +6,6 @@
  *
  * The 16-bit types are one-field structs: as two typedefs of uint16_t they would be one type to the compiler, and code
  * that chooses by type would choose wrongly.
- *
- * Why intrinsics: F16C converts eight elements in one instruction, and gcc 12 finds it in no loop over _Float16.
  */
 #ifndef ACLNN_BW_HALF_H
 #define ACLNN_BW_HALF_H
@@ -38,6 +36,10 @@ static inline float aclnn_bw_widen_half(aclnn_bw_half half)
 {
 #if defined(__F16C__)
     return _cvtsh_ss(half.bits);
+#elif defined(__aarch64__)
+    __fp16 number;
+    memcpy(&number, &half, sizeof number);
+    return number;
 #else
     /* Exponents are rebased by an addition; zeros and subnormals become normal numbers from which the rebasing is
      * subtracted again, exactly. */
@@ -53,6 +55,11 @@ static inline aclnn_bw_half aclnn_bw_narrow_to_half(float value)
 {
 #if defined(__F16C__)
     aclnn_bw_half half = {_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT)};
+    return half;
+#elif defined(__aarch64__)
+    __fp16 number = (__fp16)value;
+    aclnn_bw_half half;
+    memcpy(&half, &number, sizeof half);
     return half;
 #else
     uint32_t bits = aclnn_bw_bits_of(value);
@@ -86,114 +93,6 @@ static inline float aclnn_bw_round_to_hf32(float value)
     uint32_t bits = aclnn_bw_bits_of(value);
     uint32_t rounded = (bits + 0x7ff + (bits >> 12 & 1)) & ~(uint32_t)0xfff;
     return aclnn_bw_float_of((bits & 0x7fffffff) > 0x7f800000 ? bits : rounded);
-}
-
-#if defined(__F16C__)
-static inline void aclnn_bw_widen_8(float *to, const aclnn_bw_half *from)
-{
-    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from)));
-}
-
-static inline void aclnn_bw_narrow_8(aclnn_bw_half *to, const float *from)
-{
-    _mm_storeu_si128((__m128i *)(void *)to, _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
-}
-#endif
-
-/* The last eight of a row overlap the eight before: a masked vcvtps2ph to memory is microcoded on Zen 4, and made rows of
- * 112 half as fast. So `to` and `from` must not be the same memory. */
-static inline void aclnn_bw_widen_half_row(float *to, const aclnn_bw_half *from, int64_t n)
-{
-    int64_t i = 0;
-#if defined(__F16C__)
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(from + i))));
-#endif
-    for (; i + 8 <= n; i += 8)
-        aclnn_bw_widen_8(to + i, from + i);
-    if (i < n && n >= 8) {
-        aclnn_bw_widen_8(to + n - 8, from + n - 8);
-        return;
-    }
-#endif
-    for (; i < n; i++)
-        to[i] = aclnn_bw_widen_half(from[i]);
-}
-
-static inline void aclnn_bw_narrow_to_half_row(aclnn_bw_half *to, const float *from, int64_t n)
-{
-    int64_t i = 0;
-#if defined(__F16C__)
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16)
-        _mm256_storeu_si256((__m256i *)(void *)(to + i),
-                            _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
-    for (; i + 8 <= n; i += 8)
-        aclnn_bw_narrow_8(to + i, from + i);
-    if (i < n && n >= 8) {
-        aclnn_bw_narrow_8(to + n - 8, from + n - 8);
-        return;
-    }
-#endif
-    for (; i < n; i++)
-        to[i] = aclnn_bw_narrow_to_half(from[i]);
-}
-
-static inline void aclnn_bw_widen_bfloat_row(float *to, const aclnn_bw_bfloat *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = aclnn_bw_widen_bfloat(from[i]);
-}
-
-static inline void aclnn_bw_narrow_to_bfloat_row(aclnn_bw_bfloat *to, const float *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = aclnn_bw_narrow_to_bfloat(from[i]);
-}
-
-/* to[2j], to[2j+1], below[2j], below[2j+1] = from[j] * factor + 0, narrowed: a window of 2 x 2 in one pass. */
-static inline void aclnn_bw_double_half_row(aclnn_bw_half *to, aclnn_bw_half *below, const aclnn_bw_half *from,
-                                            float factor, int64_t n)
-{
-    int64_t j = 0;
-#if defined(__F16C__)
-    for (; j + 8 <= n; j += 8) {
-        __m256 wide = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + j)));
-        __m256 term = _mm256_add_ps(_mm256_mul_ps(wide, _mm256_set1_ps(factor)), _mm256_setzero_ps());
-        __m128i half = _mm256_cvtps_ph(term, _MM_FROUND_TO_NEAREST_INT);
-        __m128i left = _mm_unpacklo_epi16(half, half), right = _mm_unpackhi_epi16(half, half);
-        _mm_storeu_si128((__m128i *)(void *)(to + 2 * j), left);
-        _mm_storeu_si128((__m128i *)(void *)(to + 2 * j + 8), right);
-        _mm_storeu_si128((__m128i *)(void *)(below + 2 * j), left);
-        _mm_storeu_si128((__m128i *)(void *)(below + 2 * j + 8), right);
-    }
-#endif
-    for (; j < n; j++)
-        to[2 * j] = to[2 * j + 1] = below[2 * j] = below[2 * j + 1]
-            = aclnn_bw_narrow_to_half(aclnn_bw_widen_half(from[j]) * factor + 0.0f);
-}
-
-static inline void aclnn_bw_double_bfloat_row(aclnn_bw_bfloat *to, aclnn_bw_bfloat *below, const aclnn_bw_bfloat *from,
-                                              float factor, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++) {
-        uint32_t x = aclnn_bw_narrow_to_bfloat(aclnn_bw_widen_bfloat(from[j]) * factor + 0.0f).bits;
-        uint32_t pair = x | x << 16;
-        memcpy(to + 2 * j, &pair, sizeof pair);
-        memcpy(below + 2 * j, &pair, sizeof pair);
-    }
-}
-
-static inline void aclnn_bw_round_to_half_row(float *row, int64_t n)
-{
-    aclnn_bw_half block[256];
-    for (int64_t i = 0; i < n; i += 256) {
-        int64_t m = n - i < 256 ? n - i : 256;
-        aclnn_bw_narrow_to_half_row(block, row + i, m);
-        aclnn_bw_widen_half_row(row + i, block, m);
-    }
 }
 
 static inline void aclnn_bw_round_to_hf32_row(float *row, int64_t n)

@@ -43,7 +43,7 @@ from aclnn_bw._kernels.im2col_flat cimport Flat, find_flat, flat_lanes, sum_flat
 from aclnn_bw._kernels.im2col_gather cimport Gather, Walk, find_edges, find_inner, find_row, gather_row, row_is_safe
 from aclnn_bw._kernels.im2col_scatter cimport Reach, find_reach, scatter_plane, scatter_row
 from aclnn_bw._kernels.rows cimport (
-    BLOCK, bfloat, element, half, narrow_row, narrow_to_bfloat_row, narrow_to_half_row, real, store_row, widen_row,
+    BLOCK, bfloat, element, half, narrow_row, real, store_row, widen_row,
 )
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, VECTOR_BYTES, add, fence, find_lanes, lanes, load_alone, load_lanes, reads_all, store, store_first,
@@ -78,10 +78,10 @@ cdef void convert_row(const Im2colPlan* plan, char* out, int64_t at, const real*
         for i in range(n):
             single[i] = values[i]
     if plan.out_dtype == DT_FLOAT16:
-        narrow_to_half_row(halves, single, n)
+        narrow_row(<half*>halves, <const float*>single, n)
         store_row(<half*>out + at, along, <const half*>halves, n)
     else:
-        narrow_to_bfloat_row(bfloats, single, n)
+        narrow_row(<bfloat*>bfloats, <const float*>single, n)
         store_row(<bfloat*>out + at, along, <const bfloat*>bfloats, n)
 
 

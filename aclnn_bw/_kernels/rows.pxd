@@ -4,21 +4,15 @@ the NumPy equivalents stand in the docstrings."""
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
+from aclnn_bw._core.arithmetic cimport least
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, add, bfloat, cell, element, half, load, plus_zero, real, simd_store, vec, vector,
-    vector_16, vector_half, widen_bfloat, widen_half,
+    HALF_BYTES, VECTOR_BYTES, add, bfloat, cell, element, half, load, narrow_to_bfloat, narrow_to_half, plus_zero,
+    real, simd_load, simd_load_bfloat, simd_load_half, simd_plus_zero_f32, simd_scale_f32, simd_store,
+    simd_store_bfloat, simd_store_half, simd_tidy_nans, sixteen, store_in_turn, vec, vector, vector_16, vector_half,
+    widen_bfloat, widen_half,
 )
 
 cdef extern from "half.h" nogil:
-    void widen_half_row "aclnn_bw_widen_half_row" (float* to, const half* source, int64_t n) noexcept
-    void widen_bfloat_row "aclnn_bw_widen_bfloat_row" (float* to, const bfloat* source, int64_t n) noexcept
-    void narrow_to_half_row "aclnn_bw_narrow_to_half_row" (half* to, const float* source, int64_t n) noexcept
-    void narrow_to_bfloat_row "aclnn_bw_narrow_to_bfloat_row" (bfloat* to, const float* source, int64_t n) noexcept
-    void double_half_row "aclnn_bw_double_half_row" (
-        half* to, half* below, const half* source, float factor, int64_t n) noexcept
-    void double_bfloat_row "aclnn_bw_double_bfloat_row" (
-        bfloat* to, bfloat* below, const bfloat* source, float factor, int64_t n) noexcept
-    void round_to_half_row "aclnn_bw_round_to_half_row" (float* row, int64_t n) noexcept
     void round_to_hf32_row "aclnn_bw_round_to_hf32_row" (float* row, int64_t n) noexcept
 
 cdef extern from "copy.h" nogil:
@@ -28,24 +22,102 @@ cdef enum:
     BLOCK = 256     # elements gathered at a time from a strided row
 
 
+cdef inline real widened(const element* source, const real* summed) noexcept nogil:
+    if element is half:
+        return widen_half(source[0])
+    elif element is bfloat:
+        return widen_bfloat(source[0])
+    else:
+        return source[0]
+
+
+# The last vector of a row overlaps the one before, so `to` and `source` are not the same memory: a masked vcvtps2ph to
+# memory is microcoded on Zen 4, and made rows of 112 half as fast.
+
+
+cdef inline void widen_numbers(float* to, const sixteen* source, int64_t n) noexcept nogil:
+    cdef int64_t lanes = VECTOR_BYTES // 4
+    cdef int64_t some = HALF_BYTES // 4
+    cdef int64_t i = 0
+    cdef vector x
+    cdef vector_half y
+    while i + lanes <= n:
+        if sixteen is half:
+            simd_load_half(&x, source + i)
+        else:
+            simd_load_bfloat(&x, source + i)
+        simd_store(to + i, &x)
+        i += lanes
+    while i < n and n >= some:
+        i = least(i, n - some)
+        if sixteen is half:
+            simd_load_half(&y, source + i)
+        else:
+            simd_load_bfloat(&y, source + i)
+        simd_store(to + i, &y)
+        i += some
+    while i < n:
+        to[i] = widened(source + i, to)
+        i += 1
+
+
+cdef inline void narrow_numbers(sixteen* to, const float* source, int64_t n) noexcept nogil:
+    cdef int64_t lanes = VECTOR_BYTES // 4
+    cdef int64_t some = HALF_BYTES // 4
+    cdef int64_t i = 0
+    cdef vector x
+    cdef vector_half y
+    while i + lanes <= n:
+        simd_load(&x, source + i)
+        if sixteen is half:
+            simd_store_half(to + i, &x)
+        else:
+            simd_tidy_nans(&x)
+            simd_store_bfloat(to + i, &x)
+        i += lanes
+    while i < n and n >= some:
+        i = least(i, n - some)
+        simd_load(&y, source + i)
+        if sixteen is half:
+            simd_store_half(to + i, &y)
+        else:
+            simd_tidy_nans(&y)
+            simd_store_bfloat(to + i, &y)
+        i += some
+    while i < n:
+        if sixteen is half:
+            to[i] = narrow_to_half(source[i])
+        else:
+            to[i] = narrow_to_bfloat(source[i])
+        i += 1
+
+
 cdef inline void widen_row(real* to, const element* source, int64_t n) noexcept nogil:
     """to[:n] = source[:n], exactly. The pairs that exist: float from float, half, bfloat; double from double."""
-    if element is half:
-        widen_half_row(<float*>to, source, n)
-    elif element is bfloat:
-        widen_bfloat_row(<float*>to, source, n)
+    if element is half or element is bfloat:
+        widen_numbers(<float*>to, source, n)
     else:
         memcpy(to, source, <size_t>n * sizeof(element))
 
 
 cdef inline void narrow_row(element* to, const real* source, int64_t n) noexcept nogil:
     """to[:n] = source[:n], rounded to nearest even."""
-    if element is half:
-        narrow_to_half_row(to, <const float*>source, n)
-    elif element is bfloat:
-        narrow_to_bfloat_row(to, <const float*>source, n)
+    if element is half or element is bfloat:
+        narrow_numbers(to, <const float*>source, n)
     else:
         memcpy(to, source, <size_t>n * sizeof(element))
+
+
+cdef inline void round_to_half_row(float* row, int64_t n) noexcept nogil:
+    """row[:n] = the nearest float16."""
+    cdef half[BLOCK] block
+    cdef int64_t i = 0
+    cdef int64_t m
+    while i < n:
+        m = least(n - i, BLOCK)
+        narrow_numbers(<half*>block, row + i, m)
+        widen_numbers(row + i, <const half*>block, m)
+        i += m
 
 
 cdef inline void load_row(real* to, const element* source, int64_t stride, int64_t n) noexcept nogil:
@@ -144,12 +216,36 @@ cdef inline void double_real_row(real* to, real* below, const real* source, real
         below[2 * j + 1] = term
 
 
+cdef inline void double_numbers(sixteen* to, sixteen* below, const sixteen* source, float factor,
+                                int64_t n) noexcept nogil:
+    cdef int64_t lanes = VECTOR_BYTES // 4
+    cdef int64_t j = 0
+    cdef float term
+    cdef vector x
+    while j < n and n >= lanes:
+        j = least(j, n - lanes)
+        if sixteen is half:
+            simd_load_half(&x, source + j)
+        else:
+            simd_load_bfloat(&x, source + j)
+        simd_scale_f32(&x, &x, factor)
+        simd_plus_zero_f32(&x)
+        store_in_turn(to + 2 * j, x, x)
+        store_in_turn(below + 2 * j, x, x)
+        j += lanes
+    while j < n:
+        term = widened(source + j, &term) * factor + <float>0.0
+        narrow_numbers(to + 2 * j, &term, 1)
+        to[2 * j + 1] = to[2 * j]
+        below[2 * j] = to[2 * j]
+        below[2 * j + 1] = to[2 * j]
+        j += 1
+
+
 cdef inline void double_row(element* to, element* below, const element* source, real factor, int64_t n) noexcept nogil:
     """to[0:2*n:2], to[1:2*n:2], and the same of below = source[:n] * factor + 0.0, narrowed."""
-    if element is half:
-        double_half_row(to, below, source, <float>factor, n)
-    elif element is bfloat:
-        double_bfloat_row(to, below, source, <float>factor, n)
+    if element is half or element is bfloat:
+        double_numbers(to, below, source, <float>factor, n)
     else:
         double_real_row(to, below, source, <element>factor, n)
 
@@ -159,15 +255,6 @@ cdef inline void add_row(real* to, const real* source, int64_t n) noexcept nogil
     cdef int64_t i
     for i in range(n):
         to[i] += source[i]
-
-
-cdef inline real widened(const element* source, const real* summed) noexcept nogil:
-    if element is half:
-        return widen_half(source[0])
-    elif element is bfloat:
-        return widen_bfloat(source[0])
-    else:
-        return source[0]
 
 
 cdef inline void sum_piece(real* to, const element* source, int64_t down, int64_t rows, vec* width) noexcept nogil:

@@ -100,6 +100,9 @@ SIMD_INLINE void simd_fence(void)
 #define simd_add_f32(sum, a, b) SIMD_SET(sum, SIMD_AS(float, a) + SIMD_AS(float, b))
 #define simd_add_f64(sum, a, b) SIMD_SET(sum, SIMD_AS(double, a) + SIMD_AS(double, b))
 
+/* x = a * factor, of float32. */
+#define simd_scale_f32(x, a, factor) SIMD_SET(x, SIMD_AS(float, a) * (factor))
+
 /* x += 0: -0.0 becomes +0.0. */
 #define simd_plus_zero_f32(x) SIMD_SET(x, SIMD_AS(float, x) + 0)
 #define simd_plus_zero_f64(x) SIMD_SET(x, SIMD_AS(double, x) + 0)
@@ -219,10 +222,19 @@ SIMD_INLINE void simd_store_halves(void *to, const void *x, size_t bytes)
     (void)bytes;
     vst1_u16((uint16_t *)to, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32((const float *)x))));
 #else
-    float wide[4];
-    memcpy(wide, x, bytes);
+    /* aclnn_bw_narrow_to_half, of four at once. */
+    typedef int32_t words __attribute__((vector_size(16)));
+    typedef float floats __attribute__((vector_size(16)));
+    words bits;
+    memcpy(&bits, x, bytes);
+    const words magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
+    const words normal = (magnitude - (112 << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    const words subnormal = (words)((floats)magnitude + 0.5f) - 0x3f000000;
+    const words is_nan = magnitude > 0x7f800000, is_large = magnitude >= 143 << 23, is_small = magnitude < 113 << 23;
+    const words finite = (is_small & subnormal) | (~is_small & normal);
+    const words half = (is_large & (0x7c00 | (is_nan & 0x200))) | (~is_large & finite) | sign;
     for (int i = 0; i < 4; i++)
-        ((aclnn_bw_half *)to)[i] = aclnn_bw_narrow_to_half(wide[i]);
+        ((simd_cell_2 *)to)[i] = (uint16_t)half[i];
 #endif
 }
 
@@ -255,6 +267,11 @@ SIMD_INLINE void simd_store_bfloats(void *to, const void *x, size_t bytes)
         ((simd_cell_2 *)to)[i] = (uint16_t)(rounded[i] >> 16);
 #endif
 }
+
+/* A NaN as a store of bfloat16 wants it. */
+#define simd_tidy_nans(x) \
+    SIMD_SET(x, (SIMD_AS(uint32_t, x) & ~(SIMD_NANS(x) & 0xffff)) | (SIMD_NANS(x) & 0x400000))
+#define SIMD_NANS(x) ((SIMD_TYPE(uint32_t, sizeof *(x)))(SIMD_AS(float, x) != SIMD_AS(float, x)))
 
 /* Twice as many bfloat16 as a vector has lanes of float32: those at even and those at odd places, widened. */
 #define simd_widen_bfloats(even, odd, x) \

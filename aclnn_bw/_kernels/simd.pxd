@@ -50,6 +50,7 @@ cdef extern from "simd.h" nogil:
     void simd_stream(void* to, void* x) noexcept
     void simd_store_half(void* to, void* x) noexcept
     void simd_store_bfloat(void* to, void* x) noexcept
+    void simd_tidy_nans(void* x) noexcept
     void simd_store_halves_in_turn(void* to, void* even, void* odd) noexcept
     void simd_widen_bfloats(void* even, void* odd, void* x) noexcept
     void simd_narrow_bfloats(void* x, void* even, void* odd) noexcept
@@ -68,6 +69,7 @@ cdef extern from "simd.h" nogil:
     void simd_and(void* x, void* a, void* b) noexcept
     void simd_add_f32(void* sum, void* a, void* b) noexcept
     void simd_add_f64(void* sum, void* a, void* b) noexcept
+    void simd_scale_f32(void* x, void* a, float factor) noexcept
     void simd_plus_zero_f32(void* x) noexcept
     void simd_plus_zero_f64(void* x) noexcept
     void simd_plus_zero_bits(void* x) noexcept
@@ -101,6 +103,10 @@ ctypedef fused real:
 ctypedef fused element:
     float
     double
+    half
+    bfloat
+
+ctypedef fused sixteen:
     half
     bfloat
 

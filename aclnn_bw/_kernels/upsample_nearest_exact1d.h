@@ -645,9 +645,16 @@ ACLNN_BW_GROUPS_OF_PLAIN(double, double, uint64_t)
                                                     int width, int terms)                                             \
     {                                                                                                                 \
         float wide[32], sums[16];                                                                                     \
-        aclnn_bw_widen_##kind##_row(wide, from, terms == 1 ? 16 : 32);                                                \
+        simd_vector_16 x;                                                                                             \
+        for (int i = 0; i < (terms == 1 ? 16 : 32); i += 4) {                                                         \
+            simd_load_##kind(&x, from + i);                                                                           \
+            simd_store(wide + i, &x);                                                                                 \
+        }                                                                                                             \
         aclnn_bw_step_float(sums, wide, lanes, width, terms);                                                         \
-        aclnn_bw_narrow_to_##kind##_row(to, sums, width);                                                             \
+        for (int i = 0; i < width; i += 4) {                                                                          \
+            simd_load(&x, sums + i);                                                                                  \
+            simd_store_##kind(to + i, &x);                                                                            \
+        }                                                                                                             \
     }                                                                                                                 \
     ACLNN_BW_NOT_EVENLY(kind, type)                                                                                   \
     ACLNN_BW_SUM_GROUPS(kind, type)

@@ -180,10 +180,6 @@ EMU __m512i emu_mm512_mask_or_epi32(__m512i s, __mmask16 k, __m512i a, __m512i b
 {
     return EMU_CHOOSE(16, i, EMU_I(s), EMU_I(emu_mm512_or_si512(a, b))).si;
 }
-EMU __m512i emu_mm512_mask_mov_epi32(__m512i s, __mmask16 k, __m512i a)
-{
-    return EMU_CHOOSE(16, i, EMU_I(s), EMU_I(a)).si;
-}
 EMU __m512i emu_mm512_maskz_mov_epi16(__mmask32 k, __m512i a) { return EMU_CHOOSE(32, w, EMU_ZERO, EMU_I(a)).si; }
 EMU __m256i emu_mm256_maskz_mov_epi16(__mmask16 k, __m256i a)
 {
@@ -326,22 +322,6 @@ EMU_UNPACK(emu_mm512_unpacklo_epi32, si, __m512i, i, 4, 1)
 EMU_UNPACK(emu_mm512_unpackhi_epi32, si, __m512i, i, 4, 0)
 EMU_UNPACK(emu_mm512_unpacklo_epi64, si, __m512i, q, 2, 1)
 EMU_UNPACK(emu_mm512_unpackhi_epi64, si, __m512i, q, 2, 0)
-EMU_UNPACK(emu_mm512_unpacklo_ps, ps, __m512, i, 4, 1)
-EMU_UNPACK(emu_mm512_unpackhi_ps, ps, __m512, i, 4, 0)
-EMU_UNPACK(emu_mm512_unpacklo_pd, pd, __m512d, q, 2, 1)
-EMU_UNPACK(emu_mm512_unpackhi_pd, pd, __m512d, q, 2, 0)
-EMU __m512 emu_mm512_shuffle_ps(__m512 a_, __m512 b_, int c)
-{
-    emu512 a = EMU_F(a_), b = EMU_F(b_), r;
-    for (int g = 0; g < 16; g += 4) {
-        r.i[g] = a.i[g + (c & 3)];
-        r.i[g + 1] = a.i[g + (c >> 2 & 3)];
-        r.i[g + 2] = b.i[g + (c >> 4 & 3)];
-        r.i[g + 3] = b.i[g + (c >> 6 & 3)];
-    }
-    return r.ps;
-}
-
 /* Shuffles across. */
 EMU __m512i emu_mm512_alignr_epi32(__m512i a, __m512i b, int c)
 {
@@ -506,8 +486,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_mask_cmpeq_epi32_mask emu_mm512_mask_cmpeq_epi32_mask
 #undef _mm512_mask_cmpge_epu32_mask
 #define _mm512_mask_cmpge_epu32_mask emu_mm512_mask_cmpge_epu32_mask
-#undef _mm512_mask_mov_epi32
-#define _mm512_mask_mov_epi32 emu_mm512_mask_mov_epi32
 #undef _mm512_mask_or_epi32
 #define _mm512_mask_or_epi32 emu_mm512_mask_or_epi32
 #undef _mm512_mask_storeu_epi16
@@ -576,8 +554,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_setzero_ps emu_mm512_setzero_ps
 #undef _mm512_setzero_si512
 #define _mm512_setzero_si512 emu_mm512_setzero_si512
-#undef _mm512_shuffle_ps
-#define _mm512_shuffle_ps emu_mm512_shuffle_ps
 #undef _mm512_slli_epi32
 #define _mm512_slli_epi32 emu_mm512_slli_epi32
 #undef _mm512_srli_epi32
@@ -600,20 +576,12 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_unpackhi_epi32 emu_mm512_unpackhi_epi32
 #undef _mm512_unpackhi_epi64
 #define _mm512_unpackhi_epi64 emu_mm512_unpackhi_epi64
-#undef _mm512_unpackhi_pd
-#define _mm512_unpackhi_pd emu_mm512_unpackhi_pd
-#undef _mm512_unpackhi_ps
-#define _mm512_unpackhi_ps emu_mm512_unpackhi_ps
 #undef _mm512_unpacklo_epi16
 #define _mm512_unpacklo_epi16 emu_mm512_unpacklo_epi16
 #undef _mm512_unpacklo_epi32
 #define _mm512_unpacklo_epi32 emu_mm512_unpacklo_epi32
 #undef _mm512_unpacklo_epi64
 #define _mm512_unpacklo_epi64 emu_mm512_unpacklo_epi64
-#undef _mm512_unpacklo_pd
-#define _mm512_unpacklo_pd emu_mm512_unpacklo_pd
-#undef _mm512_unpacklo_ps
-#define _mm512_unpacklo_ps emu_mm512_unpacklo_ps
 #undef _mm512_zextsi256_si512
 #define _mm512_zextsi256_si512 emu_mm512_zextsi256_si512
 #undef _mm_cmpgt_epu8_mask

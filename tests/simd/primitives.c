@@ -66,17 +66,6 @@
     simd_load_lanes_##kind(&x, a, &some);                             \
     simd_store(to, &x);
 
-/* What a store of bfloat16 asks of a NaN. */
-static void tidy(void *x, size_t bytes)
-{
-    for (size_t i = 0; i < bytes / 4; i++) {
-        float lane;
-        memcpy(&lane, (char *)x + 4 * i, 4);
-        if (lane != lane)
-            memcpy((char *)x + 4 * i, &(uint32_t){0x7fc00000}, 4);
-    }
-}
-
 OF_EACH(copy, simd_load(&x, a); simd_store(to, &x);)
 OF_EACH(stream, simd_load(&x, a); simd_stream(to, &x); simd_fence();)
 OF_EACH(add_f32, simd_load(&x, a); simd_load(&y, b); simd_add_f32(&z, &x, &y); simd_store(to, &z);)
@@ -89,10 +78,11 @@ OF_EACH(load_bfloat, simd_load_bfloat(&x, a); simd_store(to, &x);)
 OF_EACH(zero, simd_load(&x, a); simd_zero(&x); simd_store(to, &x);)
 OF_EACH(and, simd_load(&x, a); simd_load(&y, b); simd_and(&z, &x, &y); simd_store(to, &z);)
 OF_EACH(store_half, simd_load(&x, a); simd_store_half(to, &x);)
-OF_EACH(store_bfloat, simd_load(&x, a); tidy(&x, sizeof x); simd_store_bfloat(to, &x);)
+OF_EACH(store_bfloat, simd_load(&x, a); simd_tidy_nans(&x); simd_store_bfloat(to, &x);)
+OF_EACH(scale_f32, simd_load(&x, a); simd_scale_f32(&y, &x, 0.3f); simd_store(to, &y);)
 OF_EACH(store_halves_in_turn, simd_load(&x, a); simd_load(&y, b); simd_store_halves_in_turn(to, &x, &y);)
 OF_EACH(widen_bfloats, simd_load(&x, a); simd_widen_bfloats(&y, &z, &x); STORE_TWO)
-OF_EACH(narrow_bfloats, simd_load(&y, a); simd_load(&z, b); tidy(&y, sizeof y); tidy(&z, sizeof z);
+OF_EACH(narrow_bfloats, simd_load(&y, a); simd_load(&z, b); simd_tidy_nans(&y); simd_tidy_nans(&z);
         simd_narrow_bfloats(&x, &y, &z); simd_store(to, &x);)
 
 OF_EACH(load_lanes_f32, WORD(4) simd_lanes_4(&some, word); simd_load_lanes_f32(&x, a, &some); simd_store(to, &x);)
@@ -148,6 +138,7 @@ static const struct {
     OF_EACH_NAMED(and)
     OF_EACH_NAMED(store_half)
     OF_EACH_NAMED(store_bfloat)
+    OF_EACH_NAMED(scale_f32)
     OF_EACH_NAMED(store_halves_in_turn)
     OF_EACH_NAMED(widen_bfloats)
     OF_EACH_NAMED(narrow_bfloats)
