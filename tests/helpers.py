@@ -321,7 +321,13 @@ def fenced(size):
 
 
 def at_fence(memory, shape, dtype, layout="contiguous", gap=1, at_end=True):
-    """An array of some layout, whose elements lie `gap` apart, at one end of the memory."""
+    """An array of some layout, whose elements lie `gap` apart, at one end of the memory; the rows of `rows_apart` have
+    three elements between them."""
+    if layout == "rows_apart":
+        strides = np.cumprod([1, shape[-1] + 3, *shape[-2:0:-1]])[: len(shape)][::-1] * dtype.itemsize
+        size = int(np.dot(np.array(shape) - 1, strides)) + dtype.itemsize
+        flat = (memory[-size:] if at_end else memory[:size]).view(dtype)
+        return np.lib.stride_tricks.as_strided(flat, shape, strides)
     base_shape, view = LAYOUTS[layout](*shape)
     size = ((int(np.prod(shape)) - 1) * gap + 1) * dtype.itemsize
     flat = (memory[-size:] if at_end else memory[:size]).view(dtype)

@@ -735,6 +735,7 @@ def run_at_fences(step):
     """Every `step`-th call, arrays at fences; the last line printed names the call that ended the process."""
     cases = [(columns, "contiguous", end) for columns in [*KINDS, LARGE[0], LARGE[4]] for end in (False, True)]
     cases += [(columns, layout, True) for columns in KINDS for layout in ("channels_last", "all_reversed")]
+    cases += [(columns, "rows_apart", end) for columns in KINDS for end in (False, True)]
     layouts = ("contiguous", "channels_last", "planes_transposed")
     cases += [(columns, layout, end) for columns, layout, end in product(GROUPED, layouts, (False, True))]
     cases += [(columns, "contiguous", True) for window in WINDOWS for columns in every_width(*window, beyond=())]

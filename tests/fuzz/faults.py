@@ -115,7 +115,8 @@ FAULTS = [
           "return aclnn_bw_float_of((bits & 0x7fffffff) > 0x7f800000 && !FAULT ? bits : rounded);",
           "HF32: a NaN of all ones carries into the sign and is -0.0"),
     Fault(_ROWS, "        i = least(i, n - some)\n        if sixteen is half:\n            simd_load_half(&y",
-          "        i = least(i, n - some - FAULT * (n > some))\n        if sixteen is half:\n            simd_load_half(&y",
+          "        i = least(i, n - some - FAULT * (n > some))\n        if sixteen is half:\n"
+          "            simd_load_half(&y",
           "a row of 16 bits widened: the last vector begins one too early"),
     Fault(_ROWS, "        simd_load(&y, source + i)\n", "        simd_load(&y, source + i - FAULT * (i > 0))\n",
           "a row narrowed to 16 bits: the last vector is of one too early"),
