@@ -36,10 +36,7 @@
 #define ACLNN_BW_AVG_POOL2D_H
 #include <stdint.h>
 #include <string.h>
-#include "half.h"
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "simd.h"
 
 #define ACLNN_BW_INLINE static inline __attribute__((always_inline))
 
@@ -66,7 +63,6 @@
 typedef float aclnn_bw_floats __attribute__((vector_size(4 * ACLNN_BW_LANES_32)));
 typedef double aclnn_bw_doubles __attribute__((vector_size(8 * ACLNN_BW_LANES_64)));
 typedef uint32_t aclnn_bw_words __attribute__((vector_size(4 * ACLNN_BW_LANES_32)));
-typedef int32_t aclnn_bw_signed_words __attribute__((vector_size(4 * ACLNN_BW_LANES_32)));
 typedef uint64_t aclnn_bw_long_words __attribute__((vector_size(8 * ACLNN_BW_LANES_64)));
 typedef uint16_t aclnn_bw_short_words __attribute__((vector_size(2 * ACLNN_BW_LANES_32)));
 
@@ -228,36 +224,17 @@ ACLNN_BW_INLINE aclnn_bw_doubles aclnn_bw_load_double(const double *from)
     memcpy(&x, from, sizeof x);
     return x;
 }
-ACLNN_BW_INLINE aclnn_bw_words aclnn_bw_load_16_bits(const void *from)
-{
-#if ACLNN_BW_LANES_32 == 8
-    return (aclnn_bw_words)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
-#elif defined(__SSE4_1__)
-    return (aclnn_bw_words)_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)from));
-#else
-    aclnn_bw_short_words x;
-    memcpy(&x, from, sizeof x);
-    return __builtin_convertvector(x, aclnn_bw_words);
-#endif
-}
 ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_load_bfloat(const aclnn_bw_bfloat *from)
 {
-    return (aclnn_bw_floats)(aclnn_bw_load_16_bits(from) << 16);
+    aclnn_bw_floats x;
+    simd_load_bfloat(&x, from);
+    return x;
 }
 ACLNN_BW_INLINE aclnn_bw_floats aclnn_bw_load_half(const aclnn_bw_half *from)
 {
-#if ACLNN_BW_LANES_32 == 8
-    return (aclnn_bw_floats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
-#else
-    /* aclnn_bw_widen_half, lane by lane. */
-    aclnn_bw_words bits = aclnn_bw_load_16_bits(from), magnitude = (bits & 0x7fff) << 13;
-    aclnn_bw_words exponent = magnitude & 0x0f800000;
-    aclnn_bw_words is_special = (aclnn_bw_words)(exponent == 0x0f800000), is_small = (aclnn_bw_words)(exponent == 0);
-    aclnn_bw_words rebased = magnitude + (112u << 23) + (is_special & 112u << 23);
-    const aclnn_bw_words least = (bits & 0) + (113u << 23);
-    aclnn_bw_words subnormal = (aclnn_bw_words)((aclnn_bw_floats)(magnitude + least) - (aclnn_bw_floats)least);
-    return (aclnn_bw_floats)((is_small & subnormal) | (~is_small & rebased) | (bits & 0x8000) << 16);
-#endif
+    aclnn_bw_floats x;
+    simd_load_half(&x, from);
+    return x;
 }
 
 /* Not called: what lies beside is loaded where it is wanted. */
@@ -273,23 +250,12 @@ ACLNN_BW_INLINE aclnn_bw_words aclnn_bw_narrow_floats(aclnn_bw_floats x) { retur
 ACLNN_BW_INLINE aclnn_bw_long_words aclnn_bw_narrow_doubles(aclnn_bw_doubles x) { return (aclnn_bw_long_words)x; }
 ACLNN_BW_INLINE aclnn_bw_short_words aclnn_bw_narrow_halfs(aclnn_bw_floats x)
 {
-#if ACLNN_BW_MASKED
-    return (aclnn_bw_short_words)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT);
-#elif ACLNN_BW_LANES_32 == 8
-    __m128i narrow = _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT);
+    aclnn_bw_short_words narrow;
+    simd_store_half(&narrow, &x);
+#if ACLNN_BW_LANES_32 == 8
     __asm__("" : "+x"(narrow));     /* with a store in the same instruction it is slower */
-    return (aclnn_bw_short_words)narrow;
-#else
-    /* aclnn_bw_narrow_to_half, lane by lane; a magnitude is compared as a signed number, in one instruction. */
-    aclnn_bw_words bits = (aclnn_bw_words)x, magnitude = bits & 0x7fffffff;
-    aclnn_bw_signed_words size = (aclnn_bw_signed_words)magnitude;
-    aclnn_bw_words normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-    aclnn_bw_words subnormal = (aclnn_bw_words)((aclnn_bw_floats)magnitude + 0.5f) - 0x3f000000;
-    aclnn_bw_words is_large = (aclnn_bw_words)(size >= 143 << 23), is_small = (aclnn_bw_words)(size < 113 << 23);
-    aclnn_bw_words special = ((aclnn_bw_words)(size > 0x7f800000) & 0x200) | 0x7c00;
-    aclnn_bw_words rounded = (is_large & special) | (is_small & subnormal) | (~(is_large | is_small) & normal);
-    return __builtin_convertvector(rounded | (bits >> 16 & 0x8000), aclnn_bw_short_words);
 #endif
+    return narrow;
 }
 #if !ACLNN_BW_MASKED
 /* In the upper halves; the lower ones are not looked at. A NaN stays one: of sums and products of bfloat16 it has zeros
@@ -302,21 +268,9 @@ ACLNN_BW_INLINE aclnn_bw_words aclnn_bw_round_to_bfloats(aclnn_bw_floats x)
 #endif
 ACLNN_BW_INLINE aclnn_bw_short_words aclnn_bw_narrow_bfloats(aclnn_bw_floats x)
 {
-#if ACLNN_BW_MASKED
-    __m512i bits = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    __mmask16 is_nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
-    rounded = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x400000));
-    return (aclnn_bw_short_words)_mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
-#else
-    aclnn_bw_words rounded = aclnn_bw_round_to_bfloats(x) >> 16;
-#if ACLNN_BW_LANES_32 == 8
-    return (aclnn_bw_short_words)_mm_packus_epi32(_mm256_castsi256_si128((__m256i)rounded),
-                                                  _mm256_extracti128_si256((__m256i)rounded, 1));
-#else
-    return __builtin_convertvector(rounded, aclnn_bw_short_words);
-#endif
-#endif
+    aclnn_bw_short_words narrow;
+    simd_store_bfloat(&narrow, &x);
+    return narrow;
 }
 
 #if !ACLNN_BW_MASKED && ACLNN_BW_LANES_32 == 8

@@ -1,12 +1,10 @@
 # cython: cdivision=True
-"""Columns of Im2colBackward by themselves: fetched ahead, packed, interleaved to rows; and rows written past the
-caches.
+"""Columns of Im2colBackward by themselves: fetched ahead, turned to rows, packed; and rows written past the caches.
 
-Bounds. `pack_columns` packs the rows of windows in [0, Lh) that a band needs; `interleave_band` reads windows in
-[0, Lw) of such rows, and writes the rows [ih, end) alone. No prefetched address is read.
+Bounds. `pack_columns` packs the rows of windows in [0, Lh) that a band needs. No prefetched address is read.
 """
 from libc.stdint cimport int64_t, uintptr_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.im2col cimport Im2colPlan
@@ -15,9 +13,6 @@ from aclnn_bw._kernels.simd cimport (
     LINE, VECTOR_BYTES, cell_2, cell_4, cell_8, element, prefetch_to_level_2, simd_load, simd_stream, vector,
 )
 from aclnn_bw._kernels.transpose cimport sum_transposed
-
-cdef enum:
-    FEW_COLUMNS = 16        # read side by side, row by row of out: 1.3 times as fast for kernels of 3x3 and 4x4
 
 # What the next unit reads: `segments` stretches of memory. It is prefetched row by row while this unit is worked on:
 # columns are far apart, more than the hardware follows.
@@ -135,50 +130,6 @@ cdef inline const element* pack_columns(const Im2colPlan* plan, const element* s
         for k in range(columns):
             gather_cells(to + k * plan.column, source + k * across, along, n)
     return to - begin
-
-
-cdef inline void clear_rows(const Im2colPlan* plan, element* out__hw, int64_t ih, int64_t end) noexcept nogil:
-    """Zeros in the rows of [ih, end) that no window reaches; kernel positions do not overlap along h."""
-    cdef int64_t position
-    while ih < end:
-        position = ih + plan.h.pad
-        # One kernel position starts at or above the row in the window that starts last above it.
-        position -= least(quotient(position, plan.h.stride), plan.h.windows - 1) * plan.h.stride
-        if position > (plan.h.taps - 1) * plan.h.dilation or (plan.h.dilation > 1 and position % plan.h.dilation != 0):
-            memset(out__hw + ih * plan.out_strides[2], 0, <size_t>plan.w.size * sizeof(element))
-        ih += 1
-
-
-cdef inline void interleave_band(const Im2colPlan* plan, const element* source, element* out__hw, int64_t ih,
-                                 int64_t end, Ahead* ahead) noexcept nogil:
-    """kernel == stride along w: every kernel column is a phase of out's columns.
-
-    A small kernel is written in the order of out's rows; a larger one is read in the order of its columns, of which a
-    row needs more at once than the hardware follows.
-    """
-    cdef int64_t stride = plan.w.stride
-    cdef int64_t column = plan.column
-    cdef int64_t covered = plan.w.windows * stride
-    cdef int64_t first = ceil_div(ih + plan.h.pad - (plan.h.taps - 1) * plan.h.dilation, plan.h.stride)
-    cdef int64_t count = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1, plan.h.windows) - first
-    cdef bint by_rows = plan.h.taps * stride <= FEW_COLUMNS
-    cdef int64_t outer, inner, kh, lh, r
-    cdef element* to
-    if plan.h.taps < plan.h.stride or plan.h.dilation > 1 or plan.h.size + plan.h.pad > plan.h.windows * plan.h.stride:
-        clear_rows(plan, out__hw, ih, end)
-    for outer in range(count if by_rows else plan.h.taps):
-        for inner in range(plan.h.taps if by_rows else count):
-            kh = inner if by_rows else outer
-            lh = first + (outer if by_rows else inner)
-            r = lh * plan.h.stride - plan.h.pad + kh * plan.h.dilation
-            if not ih <= r < end:
-                continue
-            look_ahead(ahead, 1)
-            to = out__hw + r * plan.out_strides[2]
-            turn_rows(to, stride, source + kh * plan.kernel_width * column + lh * plan.w.windows, column,
-                      plan.w.windows, stride, False)
-            if covered < plan.w.size:
-                memset(to + covered, 0, <size_t>(plan.w.size - covered) * sizeof(element))
 
 
 cdef inline void stream(char* to, const char* source, int64_t size) noexcept nogil:

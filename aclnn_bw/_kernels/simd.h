@@ -254,8 +254,8 @@ SIMD_INLINE void simd_store_bfloats(void *to, const void *x, size_t bytes)
 #if defined(__AVX2__)
     if (bytes == 32) {
         const __m256i upper = _mm256_srli_epi32((__m256i)SIMD_ROUNDED((const simd_vector_32 *)x), 16);
-        const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 8);
-        _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(packed));
+        _mm_storeu_si128((__m128i *)to, _mm_packus_epi32(_mm256_castsi256_si128(upper),
+                                                         _mm256_extracti128_si256(upper, 1)));
     }
 #endif
 #if defined(__SSE2__)
