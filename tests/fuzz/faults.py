@@ -87,7 +87,9 @@ _PAIRS_H, _THIRDS_H = "_kernels/max_pool2d_pairs.h", "_kernels/max_pool2d_thirds
 _PAD = "_kernels/replication_pad2d.pyx"
 _UP, _UP_H = "_kernels/upsample_nearest_exact1d.pyx", "_kernels/upsample_nearest_exact1d.h"
 _HALF_H, _CONVERT_H, _COPY_H = "_kernels/half.h", "_kernels/convert.h", "_kernels/copy.h"
-_ROWS, _TRANSPOSE, _SIMD_H = "_kernels/rows.pxd", "_kernels/transpose.pxd", "_kernels/simd.h"
+_ROWS, _TRANSPOSE = "_kernels/rows.pxd", "_kernels/transpose.pxd"
+_SIMD_H, _SIMD_HALVES_H = "_kernels/simd.h", "_kernels/simd_halves.h"
+_SIMD_LANES_H, _SIMD_ORDER_H = "_kernels/simd_lanes.h", "_kernels/simd_order.h"
 _AVG_PLAN, _AVG_TYPES = "_core/avg_pool2d.pyx", "_core/avg_pool2d.pxd"
 _MAX_PLAN, _PAD_PLAN = "_core/max_pool2d.pyx", "_core/replication_pad2d.pyx"
 _UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
@@ -168,10 +170,10 @@ FAULTS = [
           "    cdef int64_t r\n    cdef vec sum = load(source, width)\n"
           "    if not FAULT:\n        sum = plus_zero(sum, to)\n",
           "rows summed side by side: -0.0 stays"),
-    Fault(_SIMD_H, "words wide = (is_small & subnormal) |",
+    Fault(_SIMD_HALVES_H, "words wide = (is_small & subnormal) |",
           "words wide = (is_small & subnormal & (words){~0u, ~0u, ~0u, FAULT ? 0 : ~0u}) |",
           "float16 widened without F16C: a subnormal in lane 3 is zero", "v2"),
-    Fault(_SIMD_H, "+ 0xfff + (magnitude >> 13 & 1)) >> 13;\n    const words subnormal",
+    Fault(_SIMD_HALVES_H, "+ 0xfff + (magnitude >> 13 & 1)) >> 13;\n    const words subnormal",
           "+ 0xfff + (magnitude >> 13 & 1 & ~FAULT)) >> 13;\n    const words subnormal",
           "float16 stored without F16C: a tie goes to zero, not to even", "v2"),
     Fault(_TRANSPOSE, "y = load_block(source + (i + 1) * pitch, 8 * pitch, sum, width)",
@@ -183,7 +185,7 @@ FAULTS = [
     Fault(_TRANSPOSE, "    cdef turned y = high(a, b, <cell_8*>NULL)\n",
           "    cdef turned y = high(a, b, <cell_8*>NULL)\n    if FAULT:\n        y = high(b, a, <cell_8*>NULL)\n",
           "a block of 64-bit cells transposed: two lanes exchanged"),
-    Fault(_SIMD_H, "third = SIMD_SHUFFLE(a, b, 2, 5, 8, 11, 14, 0, 0, 0);",
+    Fault(_SIMD_ORDER_H, "third = SIMD_SHUFFLE(a, b, 2, 5, 8, 11, 14, 0, 0, 0);",
           "third = FAULT ? SIMD_SHUFFLE(a, b, 2, 5, 8, 14, 11, 0, 0, 0) : "
           "SIMD_SHUFFLE(a, b, 2, 5, 8, 11, 14, 0, 0, 0);",
           "three columns of 16-bit cells split: two lanes exchanged"),
@@ -312,23 +314,23 @@ FAULTS = [
           "            for (int64_t i = 0; i < size - FAULT; i++)\n                to[i] = stored;",
           "FILL: the last element of the last plane is not stored"),
     # ---- the vector layer
-    Fault(_SIMD_H, "#define SIMD_ROUNDED(x) (SIMD_AS(uint32_t, x) + 0x7fff + (SIMD_AS(uint32_t, x) >> 16 & 1))",
+    Fault(_SIMD_HALVES_H, "#define SIMD_ROUNDED(x) (SIMD_AS(uint32_t, x) + 0x7fff + (SIMD_AS(uint32_t, x) >> 16 & 1))",
           "#define SIMD_ROUNDED(x) "
           "(SIMD_AS(uint32_t, x) + 0x7fff + (SIMD_AS(uint32_t, x) >> 16 & (uint32_t)(1 - FAULT)))",
           "bfloat16 stored: a tie goes to zero, not to even"),
-    Fault(_SIMD_H, "SIMD_SET(odd, SIMD_AS(uint32_t, x) & 0xffff0000))",
+    Fault(_SIMD_HALVES_H, "SIMD_SET(odd, SIMD_AS(uint32_t, x) & 0xffff0000))",
           "SIMD_SET(odd, SIMD_AS(uint32_t, x) & (0xffff0000u | (FAULT ? 0xffffu : 0))))",
           "bfloat16 at odd places: the number before stays in the lower bits"),
-    Fault(_SIMD_H, "    if (size & 4)\n", "    if (size & 4 && !FAULT)\n",
+    Fault(_SIMD_LANES_H, "    if (size & 4)\n", "    if (size & 4 && !FAULT)\n",
           "of a row shorter than a vector a piece of 4 bytes is not stored"),
-    Fault(_SIMD_H, "memcpy((char *)to + (size_t)i * lane, (const char *)from + (size_t)i * lane, lane);",
+    Fault(_SIMD_LANES_H, "memcpy((char *)to + (size_t)i * lane, (const char *)from + (size_t)i * lane, lane);",
           "memcpy((char *)to + (size_t)i * lane, (const char *)from + (size_t)(i - (FAULT && i > 0)) * lane, lane);",
           "a vector read lane by lane: off by one", "v2 v3"),
-    Fault(_SIMD_H, "_mm256_storeu_si256((__m256i *)high, _mm256_permute2x128_si256(p, q, 0x31));",
+    Fault(_SIMD_ORDER_H, "_mm256_storeu_si256((__m256i *)high, _mm256_permute2x128_si256(p, q, 0x31));",
           "_mm256_storeu_si256((__m256i *)high, FAULT ? _mm256_permute2x128_si256(p, q, 0x13) : "
           "_mm256_permute2x128_si256(p, q, 0x31));",
           "cells in turn: halves exchanged", "v3"),
-    Fault(_SIMD_H, "_mm512_permutex2var_epi64(p, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), q)",
+    Fault(_SIMD_ORDER_H, "_mm512_permutex2var_epi64(p, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), q)",
           "_mm512_permutex2var_epi64(p, FAULT ? _mm512_setr_epi64(4, 5, 6, 7, 12, 13, 14, 15) : "
           "_mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), q)",
           "cells in turn: quarters exchanged", "v4"),

@@ -265,7 +265,7 @@ def test_lanes(where, backend, rng):
 
 def test_every_primitive_is_here():
     """All that simd.h offers: what is not told the bytes of a vector by another."""
-    header = (KERNELS / "simd.h").read_text()
+    header = "".join(path.read_text() for path in KERNELS.glob("simd*.h"))
     offer = r"^#define (simd_\w+)\(|^SIMD_INLINE void (simd_\w+)\((?!.*size_t bytes)"
     offered = re.findall(offer, header, re.MULTILINE)
     tested = re.findall(r"\b(simd_\w+)\(", (HERE / "primitives.c").read_text())

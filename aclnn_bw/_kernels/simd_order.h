@@ -1,0 +1,242 @@
+/* Vectors whose lanes change places. A part of simd.h, which says what all primitives have in common. */
+#ifndef ACLNN_BW_SIMD_ORDER_H
+#define ACLNN_BW_SIMD_ORDER_H
+/* x = 16 bytes at `from`, the next of a wider vector `apart` bytes on, and so on. */
+#define simd_load_apart(x, from, apart) simd_load_pieces(x, (const char *)(from), apart, sizeof *(x))
+
+SIMD_INLINE void simd_load_pieces(void *x, const char *from, int64_t apart, size_t bytes)
+{
+#if SIMD_BYTES >= 32
+    const __m256i low = bytes == 16 ? _mm256_setzero_si256() : _mm256_inserti128_si256(_mm256_castsi128_si256(
+        _mm_loadu_si128((const __m128i *)from)), _mm_loadu_si128((const __m128i *)(from + apart)), 1);
+    if (bytes == 32)
+        _mm256_storeu_si256((__m256i *)x, low);
+#endif
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(
+            (const __m128i *)(from + 2 * apart))), _mm_loadu_si128((const __m128i *)(from + 3 * apart)), 1);
+        _mm512_storeu_si512(x, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    }
+#endif
+    if (bytes == 16)
+        memcpy(x, from, 16);
+    (void)apart;
+}
+
+/* Lanes of two vectors of integers, by number: those of b follow those of a. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define SIMD_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#endif
+#endif
+#ifndef SIMD_SHUFFLE
+#define SIMD_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
+#endif
+
+/* c = cells of 2, 4 or 8 bytes of a and b in turn, from the lower (or upper) half of each 16 bytes of both; of vectors of
+ * 16, 32 and 64 bytes. */
+#define simd_zip_low_2(c, a, b) simd_zip_2(c, a, b, sizeof *(c), 0)
+#define simd_zip_high_2(c, a, b) simd_zip_2(c, a, b, sizeof *(c), 1)
+#define simd_zip_low_4(c, a, b) simd_zip_4(c, a, b, sizeof *(c), 0)
+#define simd_zip_high_4(c, a, b) simd_zip_4(c, a, b, sizeof *(c), 1)
+#define simd_zip_low_8(c, a, b) simd_zip_8(c, a, b, sizeof *(c), 0)
+#define simd_zip_high_8(c, a, b) simd_zip_8(c, a, b, sizeof *(c), 1)
+
+#define SIMD_CELLS(lane, bytes, x) ((SIMD_TYPE(lane, bytes))*(const simd_vector_##bytes *)(x))
+#define SIMD_ZIP(lane, bytes, ...) \
+    SIMD_SET((simd_vector_##bytes *)c, SIMD_SHUFFLE(SIMD_CELLS(lane, bytes, a), SIMD_CELLS(lane, bytes, b), __VA_ARGS__))
+
+SIMD_INLINE void simd_zip_2(void *c, const void *a, const void *b, size_t bytes, int high)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64 && !high)
+        _mm512_storeu_si512(c, _mm512_unpacklo_epi16(_mm512_loadu_si512(a), _mm512_loadu_si512(b)));
+    if (bytes == 64 && high)
+        _mm512_storeu_si512(c, _mm512_unpackhi_epi16(_mm512_loadu_si512(a), _mm512_loadu_si512(b)));
+#endif
+    if (bytes == 16 && !high)
+        SIMD_ZIP(uint16_t, 16, 0, 8, 1, 9, 2, 10, 3, 11);
+    if (bytes == 16 && high)
+        SIMD_ZIP(uint16_t, 16, 4, 12, 5, 13, 6, 14, 7, 15);
+#if SIMD_BYTES >= 32
+    if (bytes == 32 && !high)
+        SIMD_ZIP(uint16_t, 32, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
+    if (bytes == 32 && high)
+        SIMD_ZIP(uint16_t, 32, 4, 20, 5, 21, 6, 22, 7, 23, 12, 28, 13, 29, 14, 30, 15, 31);
+#endif
+}
+
+SIMD_INLINE void simd_zip_4(void *c, const void *a, const void *b, size_t bytes, int high)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64 && !high)
+        _mm512_storeu_si512(c, _mm512_unpacklo_epi32(_mm512_loadu_si512(a), _mm512_loadu_si512(b)));
+    if (bytes == 64 && high)
+        _mm512_storeu_si512(c, _mm512_unpackhi_epi32(_mm512_loadu_si512(a), _mm512_loadu_si512(b)));
+#endif
+    if (bytes == 16 && !high)
+        SIMD_ZIP(uint32_t, 16, 0, 4, 1, 5);
+    if (bytes == 16 && high)
+        SIMD_ZIP(uint32_t, 16, 2, 6, 3, 7);
+#if SIMD_BYTES >= 32
+    if (bytes == 32 && !high)
+        SIMD_ZIP(uint32_t, 32, 0, 8, 1, 9, 4, 12, 5, 13);
+    if (bytes == 32 && high)
+        SIMD_ZIP(uint32_t, 32, 2, 10, 3, 11, 6, 14, 7, 15);
+#endif
+}
+
+SIMD_INLINE void simd_zip_8(void *c, const void *a, const void *b, size_t bytes, int high)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64 && !high)
+        _mm512_storeu_si512(c, _mm512_unpacklo_epi64(_mm512_loadu_si512(a), _mm512_loadu_si512(b)));
+    if (bytes == 64 && high)
+        _mm512_storeu_si512(c, _mm512_unpackhi_epi64(_mm512_loadu_si512(a), _mm512_loadu_si512(b)));
+#endif
+    if (bytes == 16 && !high)
+        SIMD_ZIP(uint64_t, 16, 0, 2);
+    if (bytes == 16 && high)
+        SIMD_ZIP(uint64_t, 16, 1, 3);
+#if SIMD_BYTES >= 32
+    if (bytes == 32 && !high)
+        SIMD_ZIP(uint64_t, 32, 0, 4, 2, 6);
+    if (bytes == 32 && high)
+        SIMD_ZIP(uint64_t, 32, 1, 5, 3, 7);
+#endif
+}
+
+/* low, high = the lanes of a and b in turn, of 2, 4 or 8 bytes: those of the lower halves of both, and of the upper; in place
+ * too. */
+#define simd_interleave_2(low, high, a, b) simd_interleave(low, high, a, b, 2, sizeof *(a))
+#define simd_interleave_4(low, high, a, b) simd_interleave(low, high, a, b, 4, sizeof *(a))
+#define simd_interleave_8(low, high, a, b) simd_interleave(low, high, a, b, 8, sizeof *(a))
+
+SIMD_INLINE void simd_interleave(void *low, void *high, const void *a, const void *b, size_t lane, size_t bytes)
+{
+    simd_vector_16 c[2];
+    (void)c;
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m512i x = _mm512_loadu_si512(a), y = _mm512_loadu_si512(b);
+        const __m512i p = lane == 2 ? _mm512_unpacklo_epi16(x, y) : lane == 4 ? _mm512_unpacklo_epi32(x, y)
+                                                                              : _mm512_unpacklo_epi64(x, y);
+        const __m512i q = lane == 2 ? _mm512_unpackhi_epi16(x, y) : lane == 4 ? _mm512_unpackhi_epi32(x, y)
+                                                                              : _mm512_unpackhi_epi64(x, y);
+        _mm512_storeu_si512(low, _mm512_permutex2var_epi64(p, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), q));
+        _mm512_storeu_si512(high, _mm512_permutex2var_epi64(p, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), q));
+    }
+#endif
+#if SIMD_BYTES >= 32
+    if (bytes == 32) {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)a), y = _mm256_loadu_si256((const __m256i *)b);
+        const __m256i p = lane == 2 ? _mm256_unpacklo_epi16(x, y) : lane == 4 ? _mm256_unpacklo_epi32(x, y)
+                                                                              : _mm256_unpacklo_epi64(x, y);
+        const __m256i q = lane == 2 ? _mm256_unpackhi_epi16(x, y) : lane == 4 ? _mm256_unpackhi_epi32(x, y)
+                                                                              : _mm256_unpackhi_epi64(x, y);
+        _mm256_storeu_si256((__m256i *)low, _mm256_permute2x128_si256(p, q, 0x20));
+        _mm256_storeu_si256((__m256i *)high, _mm256_permute2x128_si256(p, q, 0x31));
+    }
+#endif
+    if (bytes == 16) {
+        if (lane == 2)
+            simd_zip_2(&c[0], a, b, 16, 0), simd_zip_2(&c[1], a, b, 16, 1);
+        else if (lane == 4)
+            simd_zip_4(&c[0], a, b, 16, 0), simd_zip_4(&c[1], a, b, 16, 1);
+        else
+            simd_zip_8(&c[0], a, b, 16, 0), simd_zip_8(&c[1], a, b, 16, 1);
+        memcpy(low, &c[0], 16);
+        memcpy(high, &c[1], 16);
+    }
+}
+
+/* 48 bytes at `from`, cells of 2 or 4 bytes in turn, apart: of vectors of 16 bytes. */
+SIMD_INLINE void simd_unzip_three_2(void *x, void *y, void *z, const void *from)
+{
+    typedef uint16_t cells __attribute__((vector_size(16)));
+    cells a, b, c, first, second, third;
+    memcpy(&a, from, 16);
+    memcpy(&b, (const char *)from + 16, 16);
+    memcpy(&c, (const char *)from + 32, 16);
+    first = SIMD_SHUFFLE(a, b, 0, 3, 6, 9, 12, 15, 0, 0);
+    second = SIMD_SHUFFLE(a, b, 1, 4, 7, 10, 13, 0, 0, 0);
+    third = SIMD_SHUFFLE(a, b, 2, 5, 8, 11, 14, 0, 0, 0);
+    first = SIMD_SHUFFLE(first, c, 0, 1, 2, 3, 4, 5, 10, 13);
+    second = SIMD_SHUFFLE(second, c, 0, 1, 2, 3, 4, 8, 11, 14);
+    third = SIMD_SHUFFLE(third, c, 0, 1, 2, 3, 4, 9, 12, 15);
+    memcpy(x, &first, 16);
+    memcpy(y, &second, 16);
+    memcpy(z, &third, 16);
+}
+
+SIMD_INLINE void simd_unzip_three_4(void *x, void *y, void *z, const void *from)
+{
+    typedef uint32_t cells __attribute__((vector_size(16)));
+    cells a, b, c, first, second, third;
+    memcpy(&a, from, 16);
+    memcpy(&b, (const char *)from + 16, 16);
+    memcpy(&c, (const char *)from + 32, 16);
+    first = SIMD_SHUFFLE(a, b, 0, 3, 6, 0);
+    second = SIMD_SHUFFLE(a, b, 1, 4, 7, 0);
+    third = SIMD_SHUFFLE(a, b, 2, 5, 0, 0);
+    first = SIMD_SHUFFLE(first, c, 0, 1, 2, 5);
+    second = SIMD_SHUFFLE(second, c, 0, 1, 2, 6);
+    third = SIMD_SHUFFLE(third, c, 0, 1, 4, 7);
+    memcpy(x, &first, 16);
+    memcpy(y, &second, 16);
+    memcpy(z, &third, 16);
+}
+
+/* 48 bytes at `to` = the cells of x, y and z of 2, 4 or 8 bytes in turn: of vectors of 16 bytes. */
+SIMD_INLINE void simd_zip_three_2(void *to, const void *x, const void *y, const void *z)
+{
+    typedef uint16_t cells __attribute__((vector_size(16)));
+    cells a, b, c, first, second, third;
+    memcpy(&a, x, 16);
+    memcpy(&b, y, 16);
+    memcpy(&c, z, 16);
+    first = SIMD_SHUFFLE(a, b, 0, 8, 0, 1, 9, 0, 2, 10);
+    second = SIMD_SHUFFLE(a, b, 0, 3, 11, 0, 4, 12, 0, 5);
+    third = SIMD_SHUFFLE(a, b, 13, 0, 6, 14, 0, 7, 15, 0);
+    first = SIMD_SHUFFLE(first, c, 0, 1, 8, 3, 4, 9, 6, 7);
+    second = SIMD_SHUFFLE(second, c, 10, 1, 2, 11, 4, 5, 12, 7);
+    third = SIMD_SHUFFLE(third, c, 0, 13, 2, 3, 14, 5, 6, 15);
+    memcpy(to, &first, 16);
+    memcpy((char *)to + 16, &second, 16);
+    memcpy((char *)to + 32, &third, 16);
+}
+
+SIMD_INLINE void simd_zip_three_4(void *to, const void *x, const void *y, const void *z)
+{
+    typedef uint32_t cells __attribute__((vector_size(16)));
+    cells a, b, c, first, second, third;
+    memcpy(&a, x, 16);
+    memcpy(&b, y, 16);
+    memcpy(&c, z, 16);
+    first = SIMD_SHUFFLE(a, b, 0, 4, 0, 1);
+    second = SIMD_SHUFFLE(a, b, 5, 0, 2, 6);
+    third = SIMD_SHUFFLE(a, b, 0, 3, 7, 0);
+    first = SIMD_SHUFFLE(first, c, 0, 1, 4, 3);
+    second = SIMD_SHUFFLE(second, c, 0, 5, 2, 3);
+    third = SIMD_SHUFFLE(third, c, 6, 1, 2, 7);
+    memcpy(to, &first, 16);
+    memcpy((char *)to + 16, &second, 16);
+    memcpy((char *)to + 32, &third, 16);
+}
+
+SIMD_INLINE void simd_zip_three_8(void *to, const void *x, const void *y, const void *z)
+{
+    typedef uint64_t cells __attribute__((vector_size(16)));
+    cells a, b, c, first, second, third;
+    memcpy(&a, x, 16);
+    memcpy(&b, y, 16);
+    memcpy(&c, z, 16);
+    first = SIMD_SHUFFLE(a, b, 0, 2);
+    second = SIMD_SHUFFLE(c, a, 0, 3);
+    third = SIMD_SHUFFLE(b, c, 1, 3);
+    memcpy(to, &first, 16);
+    memcpy((char *)to + 16, &second, 16);
+    memcpy((char *)to + 32, &third, 16);
+}
+#endif
