@@ -44,6 +44,7 @@ UNIT_FLAGS = {
     "avg_pool2d": ["--param=max-inline-insns-single=110"],
     "replication_pad2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "im2col": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
+    "max_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
 }
 DIRECTIVES = {
     "language_level": 3,

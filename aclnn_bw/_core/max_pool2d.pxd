@@ -13,8 +13,18 @@ cdef enum:
     LANES = 16      # channels in a mask word; also the words to which a row of the mask is rounded up
     BLOCK = 256     # windows whose places SCATTER finds at a time
 
-cdef enum:
+    TEAM = 4        # channels that GATHER sums at a time: they share mask words, or the indices that are looked for
+    MOST_ROWS = 16  # of a kernel whose columns are known: at most 32 positions in all
+    RECIPROCAL_BITS = 24
     SMALL_PLANE = 64    # positions
+
+# The columns of a kernel, as GATHER knows them.
+cdef enum MaxPoolColumns:
+    ANY_COLUMNS     # up to 4 at stride 1 or 2
+    THREE_BY_TWO    # 3 at stride 2
+    TWO_BY_TWO      # 2 at stride 2
+    THREE_BY_ONE    # 3 at stride 1, without padding
+    SAME            # 3 at stride 1 and padding 1: as many columns as windows
 
 cdef enum MaxPoolAlgorithm:
     GATHER      # each element of gradInput asks the windows that hold it
@@ -60,17 +70,15 @@ cdef struct MaxPool2dPlan:
     bint disjoint           # no two windows have a position in common
     bint aligned            # SCATTER: no window reaches from one band into the next
     int64_t team            # GATHER: channels that are summed at a time
-    int32_t known           # GATHER: the number of a geometry of columns that has code of its own
+    int32_t known           # GATHER: MaxPoolColumns
     bint flat               # GATHER: rows are laid end to end for the kernel
     int64_t block           # SCATTER: rows of windows that are read at a time
     bint placed             # SCATTER: the places of maxima are found for all channels of a group at a time
     int64_t sweep           # channels whose rows (SCATTER: whose sums) are in the scratch at a time
     # Byte offsets in a range's scratch.
-    int64_t at_terms
     int64_t at_rows
     int64_t at_sums
     int64_t at_cells
-    int64_t at_phase
     int64_t at_columns      # of an argmax mask: the windows of a row, then those of the planes that are listed
     int64_t at_edges
     int64_t at_places

@@ -22,12 +22,6 @@ from aclnn_bw._core.types cimport (
     ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, Tensor,
 )
 
-cdef extern from "max_pool2d_columns.h" nogil:
-    int known_columns "aclnn_bw_known_columns" (int64_t k, int64_t s, int64_t p) noexcept
-    int SAME "ACLNN_BW_SAME"
-    int TEAM "ACLNN_BW_TEAM"
-    int RECIPROCAL_BITS "ACLNN_BW_RECIPROCAL_BITS"
-
 cdef enum:
     INDEX_LIMIT = 2147483647        # positions of a plane that an argmax mask counts
     BAND_BYTES = 16384              # of scratch for the rows of a band: half an L1 cache
@@ -60,7 +54,6 @@ cdef enum:
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     LEAST_PLACED = 8                # windows of a plane
     PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
-    TERM_BYTES = 32                 # of the kernels' struct for a kernel position
 
 
 cdef int check_format(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
@@ -286,7 +279,7 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
     cdef int64_t size = 0
     cdef int64_t row, rows, chunk, windows
     plan.algorithm = GATHER
-    plan.known = known_columns(w.kernel, w.stride, w.pad)
+    plan.known = known_columns(w)
     plan.flat = plan.known == SAME and h.stride == 1 and w.size <= LONG_ROW
     plan.row_pitch = w.out if plan.flat else round_up(w.out, LANES)
     if not plan.argmax:
@@ -320,10 +313,6 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
         rows = least(h.out, quotient(chunk - 1, h.stride) + 1 + h.terms)
         size = place(&plan.at_rows, size, rows * plan.row_pitch * real * plan.sweep)
     size = place(&plan.at_sums, size, chunk * w.size * real * plan.team)
-    if not plan.known:
-        size = place(&plan.at_terms, size, plan.kernel_size * TERM_BYTES)
-        if w.stride > 1:
-            size = place(&plan.at_phase, size, w.count * real)
     if plan.known == SAME:
         size = place(&plan.at_edges, size, (w.size + 1) * 2)
     if plan.argmax:
@@ -399,6 +388,16 @@ cdef int64_t plan_planes(MaxPool2dPlan* plan, int64_t item, int64_t real) noexce
     return place(&plan.at_cells, size, most(plan.w.size, LANES * plan.w.out) * item)
 
 
+cdef int32_t known_columns(const PoolAxis* w) noexcept nogil:
+    if w.kernel == 3 and w.stride == 2:
+        return THREE_BY_TWO
+    if w.kernel == 2 and w.stride == 2:
+        return TWO_BY_TWO
+    if w.kernel == 3 and w.stride == 1:
+        return SAME if w.pad == 1 else THREE_BY_ONE
+    return ANY_COLUMNS
+
+
 cdef bint scatters_sooner(const MaxPool2dPlan* plan, int32_t known, int64_t item, int64_t real) noexcept nogil:
     """Where GATHER takes longer if a comparison leaves no mask of lanes, measured with AVX2: of its time SCATTER takes
     0.2 to 0.9, but 1.1 to 1.5 in planes that leave the L2 cache before they are complete. The sums are the same."""
@@ -432,7 +431,7 @@ cdef int64_t plan_rows(MaxPool2dPlan* plan, const Context* context, int64_t item
     # windows at stride 3. Small planes of short rows take up to 10 times as long so as in one go (only float64 in 3x3
     # windows at stride 1 without padding takes 0.8 times, in planes of 8x8). The order of the sums is the same
     # but for the columns SAME, which stay with GATHER. The rows of one channel must fit the scratch.
-    cdef int32_t known = known_columns(plan.w.kernel, plan.w.stride, plan.w.pad)
+    cdef int32_t known = known_columns(&plan.w)
     cdef bint small = plan.h.size * plan.w.size <= SMALL_PLANE
     if plan.kernel_size <= 2 * least(plan.w.out, LANES) and (
             known or (plan.kernel_size <= GATHER_TERMS and plan.w.stride <= 2)) and (

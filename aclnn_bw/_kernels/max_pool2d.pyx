@@ -53,26 +53,21 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport BLOCK, GATHER, LANES, PLANES, SCAN, MaxPool2dPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport (
+    BLOCK, GATHER, LANES, MOST_ROWS, PLANES, SAME, SCAN, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2dPlan,
+    PoolAxis,
+)
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._kernels.max_pool2d_columns cimport (
+    Plane, Term, fill_edges, gradient, line_of_bits, line_rows, line_slid, line_terms, sum_columns,
+)
 from aclnn_bw._kernels.rows cimport (
     bfloat, cell, copy, element, half, load_row, narrow_row, real, round_to_half_row, store_row, widen_row,
 )
 
+from aclnn_bw._kernels.simd cimport CHOOSES_HALVES, VECTOR_BYTES
+
 cdef extern from "max_pool2d.h" nogil:
-    ctypedef struct Term "aclnn_bw_term":
-        const char* grad
-        const char* mask
-        int64_t begin
-        int64_t end
-    ctypedef struct Question "aclnn_bw_question":
-        uint16_t bit
-        int32_t first
-        int32_t step
-    void gather_bits_f32 "aclnn_bw_gather_bits_f32" (float*, const Term*, int64_t, int64_t, Question) noexcept
-    void gather_bits_f64 "aclnn_bw_gather_bits_f64" (double*, const Term*, int64_t, int64_t, Question) noexcept
-    void gather_indices_f32 "aclnn_bw_gather_indices_f32" (float*, const Term*, int64_t, int64_t, Question) noexcept
-    void gather_indices_f64 "aclnn_bw_gather_indices_f64" (double*, const Term*, int64_t, int64_t, Question) noexcept
     int64_t pack_16 "aclnn_bw_pack_16" (
         float* to, int64_t pitch, const float* source, int64_t along, int64_t n) noexcept
     void window_columns "aclnn_bw_window_columns" (
@@ -168,57 +163,6 @@ cdef extern from "max_pool2d.h" nogil:
     void set_bits_f64 "aclnn_bw_set_bits_f64" (
         char* words, const int64_t* label, int64_t pitch, unsigned bit, int64_t n) noexcept
 
-cdef extern from "max_pool2d_columns.h" nogil:
-    ctypedef struct Thirds "aclnn_bw_thirds":
-        void* sums
-        int64_t third
-        uint16_t* nibbles
-        uint16_t* starts
-        uint16_t* places
-    ctypedef struct Plane "aclnn_bw_plane":
-        const char* grad
-        const char* mask
-        const uint16_t* edges
-        int64_t grad_step
-        int64_t column_step
-        int64_t window_rows
-        int64_t windows
-        int64_t rows
-        int64_t columns
-        int64_t kernel
-        int64_t stride
-        int64_t pad
-        int64_t grad_channel
-        int64_t mask_channel
-        int64_t to_channel
-        int64_t grad_ahead
-        int64_t mask_ahead
-        int64_t to_ahead
-        bint far
-        uint16_t bit
-        int64_t channels
-        const Thirds* thirds
-    bint LANE_MASKS "ACLNN_BW_LANE_MASKS"
-    bint HALVES "ACLNN_BW_HALVES"
-    bint ANY_TEAM "ACLNN_BW_ANY_TEAM"
-    bint narrows "ACLNN_BW_NARROWS" (int known) noexcept
-    bint scatters "ACLNN_BW_SCATTERS" (size_t bytes) noexcept
-    int SAME "ACLNN_BW_SAME"
-    int TEAM "ACLNN_BW_TEAM"
-    void fill_edges "aclnn_bw_fill_edges" (uint16_t* edges, int64_t columns) noexcept
-    void known_f32 "aclnn_bw_known_f32" (
-        void* to, int64_t to_step, const Plane*, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
-        bint team) noexcept
-    void known_f64 "aclnn_bw_known_f64" (
-        void* to, int64_t to_step, const Plane*, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
-        bint team) noexcept
-    void known_f16 "aclnn_bw_known_f16" (
-        void* to, int64_t to_step, const Plane*, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
-        bint team) noexcept
-    void known_bf16 "aclnn_bw_known_bf16" (
-        void* to, int64_t to_step, const Plane*, int64_t ih, int64_t end, int64_t oh, int known, bint indexed,
-        bint team) noexcept
-
 # The integer that is as wide as the float whose maximum it labels.
 ctypedef fused label_type:
     int32_t
@@ -284,51 +228,6 @@ cdef int64_t check_indices(const MaxPool2dPlan* plan, const char* mask__hw, cons
     return -1
 
 
-cdef inline void gather(real* to, const Term* terms, int64_t count, int64_t n, Question question,
-                        bint argmax) noexcept nogil:
-    if real is float:
-        if argmax:
-            gather_indices_f32(to, terms, count, n, question)
-        else:
-            gather_bits_f32(to, terms, count, n, question)
-    else:
-        if argmax:
-            gather_indices_f64(to, terms, count, n, question)
-        else:
-            gather_bits_f64(to, terms, count, n, question)
-
-
-cdef inline void gather_phase(const MaxPool2dPlan* plan, real* to, Term* terms, const Plane* plane, int64_t ih,
-                              int64_t oh, int64_t oh_end, int64_t r) noexcept nogil:
-    """to[j] = the sum that belongs to column (first + j)*stride + r - pad of row ih, for j < w.count; [oh, oh_end) are
-    the rows of windows that hold row ih."""
-    cdef const PoolAxis* w = &plan.w
-    cdef int64_t steps = quotient(w.kernel - 1 - r, w.stride) + 1 if r < w.kernel else 0
-    cdef int64_t count = 0
-    cdef int64_t t, shift, k
-    cdef Question question
-    while oh < oh_end:
-        k = (ih + plan.h.pad - oh * plan.h.stride) * w.kernel + r
-        t = steps - 1
-        while t >= 0:
-            # Column j belongs to window first + j - t.
-            shift = w.first - t
-            terms[count].grad = plane.grad + oh * plane.grad_step + shift * <int64_t>sizeof(real)
-            if plan.argmax:
-                terms[count].mask = plane.mask + 4 * (oh * w.out + shift)
-            else:
-                terms[count].mask = plane.mask + 2 * ((k + t * w.stride) * plan.pitch + oh * w.out + shift)
-            terms[count].begin = most(-shift, 0)
-            terms[count].end = least(w.out - shift, w.count)
-            count += 1
-            t -= 1
-        oh += 1
-    question.bit = plane.bit
-    question.first = <int32_t>(ih * w.size + w.first * w.stride + r - w.pad) if plan.argmax else 0
-    question.step = <int32_t>w.stride if plan.argmax else 0
-    gather(to, <const Term*>terms, count, w.count, question, plan.argmax)
-
-
 cdef inline void store_cells(element* to, const term* sums, int64_t n) noexcept nogil:
     """to[:n] = sums[:n], narrowed, or their bits."""
     if term is uint16_t:
@@ -366,35 +265,6 @@ cdef void store_planes(const MaxPool2dPlan* plan, element* to__chw, term* sums, 
         for row in range(rows):
             store_sums(plan, to__chw + c * plan.image_strides[1] + row * plan.image_strides[2], plan.image_strides[3],
                        sums + c * plan.sum_pitch + row * n, cells, n)
-
-
-cdef void gather_rows(const MaxPool2dPlan* plan, real* to, int64_t to_step, char* scratch, const Plane* plane,
-                      int64_t ih, int64_t end, int64_t oh) noexcept nogil:
-    """Rows [ih, end) of gradInput of any geometry: phase by phase of their columns."""
-    cdef const PoolAxis* w = &plan.w
-    cdef real* sums = <real*>(scratch + plan.at_phase)
-    cdef Term* terms = <Term*>(scratch + plan.at_terms)
-    cdef int64_t oh_end = oh
-    cdef int64_t r, j, iw
-    while ih < end:
-        while oh < plan.h.out and oh * plan.h.stride - plan.h.pad + plan.h.kernel <= ih:
-            oh += 1
-        oh_end = most(oh_end, oh)
-        while oh_end < plan.h.out and oh_end * plan.h.stride - plan.h.pad <= ih:
-            oh_end += 1
-        if w.stride == 1:
-            gather_phase(plan, to, terms, plane, ih, oh, oh_end, 0)
-        else:
-            memset(to, 0, <size_t>w.size * sizeof(real))
-            for r in range(least(w.stride, w.kernel) if oh < oh_end else 0):
-                gather_phase(plan, sums, terms, plane, ih, oh, oh_end, r)
-                iw = w.first * w.stride + r - w.pad
-                for j in range(w.count):
-                    if 0 <= iw < w.size:
-                        to[iw] = sums[j]
-                    iw += w.stride
-        to += to_step
-        ih += 1
 
 
 cdef inline void pack_cells(cell* to, int64_t pitch, const cell* source, int64_t along, int64_t across, int64_t n,
@@ -460,18 +330,180 @@ cdef inline void load_channels(const MaxPool2dPlan* plan, term* to, int64_t pitc
                 round_to_half_row(to + c * pitch, n)
 
 
-cdef inline void known_rows(const MaxPool2dPlan* plan, void* to, int64_t to_step, const Plane* plane, int64_t ih,
-                            int64_t end, int64_t oh, bint team, const real* summed,
-                            const element* stored) noexcept nogil:
+# A form of the loop each, for what is known of a kernel's columns is compiled in.
+
+cdef void three_by_two(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh, bint padded,
+                       bint team, const gradient* read) noexcept nogil:
+    if padded and team:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 1, False, TEAM, read)
+    elif padded:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 1, False, 1, read)
+    elif team:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 0, False, TEAM, read)
+    else:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 0, False, 1, read)
+
+
+cdef void three_by_two_indices(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh,
+                               bint padded, bint team, const gradient* read) noexcept nogil:
+    if padded and team:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 1, True, TEAM, read)
+    elif padded:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 1, True, 1, read)
+    elif team:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 0, True, TEAM, read)
+    else:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 0, True, 1, read)
+
+
+cdef void two_by_two(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh, bint padded,
+                     bint team, const gradient* read) noexcept nogil:
+    if padded and team:
+        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 1, False, TEAM, read)
+    elif padded:
+        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 1, False, 1, read)
+    elif team:
+        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 0, False, TEAM, read)
+    else:
+        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 0, False, 1, read)
+
+
+cdef void two_by_two_indices(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh,
+                             bint padded, bint team, const gradient* read) noexcept nogil:
+    if padded and team:
+        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 1, True, TEAM, read)
+    elif padded:
+        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 1, True, 1, read)
+    elif team:
+        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 0, True, TEAM, read)
+    else:
+        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 0, True, 1, read)
+
+
+cdef void three_by_one(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh,
+                       bint indexed, bint team, const gradient* read) noexcept nogil:
+    if indexed and team:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 1, 0, True, TEAM, read)
+    elif indexed:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 1, 0, True, 1, read)
+    elif team:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 1, 0, False, TEAM, read)
+    else:
+        sum_columns(to, to_step, w, ih, end, oh, 3, 1, 0, False, 1, read)
+
+
+cdef void any_columns(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh, int64_t k,
+                      int64_t s, int64_t p, bint indexed, const gradient* read) noexcept nogil:
+    if indexed and s == 1:
+        sum_columns(to, to_step, w, ih, end, oh, k, 1, p, True, 1, read)
+    elif indexed:
+        sum_columns(to, to_step, w, ih, end, oh, k, 2, p, True, 1, read)
+    elif s == 1:
+        sum_columns(to, to_step, w, ih, end, oh, k, 1, p, False, 1, read)
+    else:
+        sum_columns(to, to_step, w, ih, end, oh, k, 2, p, False, 1, read)
+
+
+cdef void lines_of_bits(element* to, int64_t to_step, const Plane* plane, int64_t ih, int64_t end,
+                        const gradient* read) noexcept nogil:
+    """Words as they lie at each kernel column, where that takes less than slides."""
+    cdef Plane w = plane[0]
+    cdef int64_t rows = line_rows(&w, to_step, end - ih, read)
+    cdef int64_t count
+    cdef Term[MOST_ROWS] terms
+    while ih < end:
+        count = line_terms(terms, &w, ih, rows, False)
+        if count == 3:
+            line_of_bits(to, &w, terms, rows * w.columns, 3, read)
+        else:
+            line_of_bits(to, &w, terms, rows * w.columns, count, read)
+        ih += rows
+        to += rows * to_step
+
+
+cdef void slid_bits(element* to, int64_t to_step, const Plane* plane, int64_t ih, int64_t end,
+                    const gradient* read) noexcept nogil:
+    cdef Plane w = plane[0]
+    cdef int64_t rows = line_rows(&w, to_step, end - ih, read)
+    cdef int64_t count
+    cdef Term[MOST_ROWS] terms
+    while ih < end:
+        count = line_terms(terms, &w, ih, rows, False)
+        if w.channels == TEAM and count == 3:
+            line_slid(to, &w, terms, rows * w.columns, 0, 3, False, TEAM, read)
+        elif w.channels == TEAM:
+            line_slid(to, &w, terms, rows * w.columns, 0, count, False, TEAM, read)
+        else:
+            line_slid(to, &w, terms, rows * w.columns, 0, count, False, 1, read)
+        ih += rows
+        to += rows * to_step
+
+
+cdef void slid_indices(element* to, int64_t to_step, const Plane* plane, int64_t ih, int64_t end,
+                       const gradient* read) noexcept nogil:
+    cdef Plane w = plane[0]
+    cdef int64_t rows = line_rows(&w, to_step, end - ih, read)
+    cdef int64_t count, channel, t
+    cdef Term[MOST_ROWS] terms
+    while ih < end:
+        count = line_terms(terms, &w, ih, rows, True)
+        channel = 0
+        if VECTOR_BYTES == 64 and w.channels == TEAM:
+            if count == 3:
+                line_slid(to, &w, terms, rows * w.columns, ih * w.columns, 3, True, TEAM, read)
+            else:
+                line_slid(to, &w, terms, rows * w.columns, ih * w.columns, count, True, TEAM, read)
+            channel = TEAM
+        while channel < w.channels:
+            if count == 3:
+                line_slid(to + channel * w.to_channel, &w, terms, rows * w.columns, ih * w.columns, 3, True, 1, read)
+            else:
+                line_slid(to + channel * w.to_channel, &w, terms, rows * w.columns, ih * w.columns, count, True, 1,
+                          read)
+            for t in range(count):
+                terms[t].grad += w.grad_channel
+                terms[t].mask += w.mask_channel
+            channel += 1
+        ih += rows
+        to += rows * to_step
+
+
+cdef inline void sum_rows(const MaxPool2dPlan* plan, element* to, int64_t to_step, const Plane* w, int64_t ih,
+                          int64_t end, int64_t oh, bint team, const gradient* read) noexcept nogil:
+    """Rows [ih, end) of gradInput of a team of channels, or of one."""
+    if plan.known == SAME and plan.argmax:
+        slid_indices(to, to_step, w, ih, end, read)
+    elif plan.known == SAME and VECTOR_BYTES == 64:
+        slid_bits(to, to_step, w, ih, end, read)
+    elif plan.known == SAME:
+        lines_of_bits(to, to_step, w, ih, end, read)
+    elif plan.known == THREE_BY_TWO and plan.argmax:
+        three_by_two_indices(to, to_step, w, ih, end, oh, plan.w.pad, team, read)
+    elif plan.known == THREE_BY_TWO:
+        three_by_two(to, to_step, w, ih, end, oh, plan.w.pad, team, read)
+    elif plan.known == TWO_BY_TWO and plan.argmax:
+        two_by_two_indices(to, to_step, w, ih, end, oh, plan.w.pad, team, read)
+    elif plan.known == TWO_BY_TWO:
+        two_by_two(to, to_step, w, ih, end, oh, plan.w.pad, team, read)
+    elif plan.known == THREE_BY_ONE:
+        three_by_one(to, to_step, w, ih, end, oh, plan.argmax, team, read)
+    else:
+        any_columns(to, to_step, w, ih, end, oh, plan.w.kernel, plan.w.stride, plan.w.pad, plan.argmax, read)
+
+
+cdef inline void gather_rows(const MaxPool2dPlan* plan, char* to, int64_t to_step, const Plane* w, int64_t ih,
+                             int64_t end, int64_t oh, bint team, const real* summed,
+                             const element* stored) noexcept nogil:
     """The last two arguments give their types only."""
     if real is double:
-        known_f64(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
-    elif element is half:
-        known_f16(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
-    elif element is bfloat:
-        known_bf16(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
+        sum_rows(plan, <double*>to, to_step, w, ih, end, oh, team, <const double*>NULL)
+    elif element is half or element is bfloat:
+        if CHOOSES_HALVES:
+            sum_rows(plan, <element*>to, to_step, w, ih, end, oh, team, <const element*>NULL)
+        else:
+            sum_rows(plan, <element*>to, to_step, w, ih, end, oh, team, <const float*>NULL)
     else:
-        known_f32(to, to_step, plane, ih, end, oh, plan.known, plan.argmax, team)
+        sum_rows(plan, <float*>to, to_step, w, ih, end, oh, team, <const float*>NULL)
 
 
 cdef inline int64_t prefetch_distance(int64_t plane, int64_t team) noexcept nogil:
@@ -482,7 +514,8 @@ cdef inline int64_t prefetch_distance(int64_t plane, int64_t team) noexcept nogi
 cdef inline bint in_one_team(const MaxPool2dPlan* plan, const real* summed, const element* stored) noexcept nogil:
     """Whether all channels of a group are summed at a time (0.75 of the time of four): where nothing passes through the
     scratch, and planes do not fall on the same lines of the cache (twice the time)."""
-    if not ANY_TEAM or plan.known != SAME or plan.argmax or plan.reduced or element is half or element is bfloat:
+    if (VECTOR_BYTES == 64 or plan.known != SAME or plan.argmax or plan.reduced or element is half
+            or element is bfloat):
         return False
     return (plan.pooled_strides[3] == 1 and plan.image_strides[3] == 1
             and (not plan.flat or (plan.pooled_strides[2] == plan.w.out and plan.image_strides[2] == plan.w.size))
@@ -504,7 +537,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     cdef int64_t along = plan.image_strides[3]
     cdef int64_t row_pitch = plan.pooled_strides[2]
     cdef int64_t checked = 0
-    cdef int64_t ahead = count if ANY_TEAM and one_team else <int64_t>TEAM
+    cdef int64_t ahead = count if one_team else <int64_t>TEAM
     cdef int64_t chunk = plan.chunk
     cdef int64_t oh, oh_end, stop, row, channel, j, team
     cdef const char* grad
@@ -516,20 +549,9 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     cdef bint written = read
     cdef bint direct, in_place
     cdef Plane plane
-    cdef Thirds thirds
-    plane.thirds = NULL
-    if plan.third > 0 and scatters(sizeof(real)):
-        chunk = plan.third_chunk
-        thirds.sums = scratch + plan.at_thirds
-        thirds.third = plan.third
-        thirds.nibbles = <uint16_t*>(scratch + plan.at_nibbles)
-        thirds.starts = <uint16_t*>(scratch + plan.at_starts)
-        thirds.places = <uint16_t*>(scratch + plan.at_places)
-        plane.thirds = &thirds
-        ahead = 1
     if element is half or element is bfloat:
-        read = HALVES and plan.known != 0
-        written = narrows(plan.known)
+        read = CHOOSES_HALVES
+        written = True
     read = read and not plan.reduced
     written = written and not plan.reduced
     direct = read and plan.pooled_strides[3] == 1 and (not plan.flat or row_pitch == w.out)
@@ -575,14 +597,12 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
         j = 0
         while j < count:
             team = plan.team if j + plan.team <= count else 1
-            if plane.thirds != NULL and plan.argmax:
-                team = 1
-            elif ANY_TEAM and plan.known == SAME:
+            if VECTOR_BYTES < 64 and plan.known == SAME:
                 team = least(count if one_team else plan.team, count - j)
             plane.channels = team
             plane.grad = grad + j * plane.grad_channel
             plane.mask = mask + j * plane.mask_channel if plan.argmax else mask
-            plane.bit = <uint16_t>(1 << (lane + j))
+            plane.bit = <int>(lane + j)
             to__hw = grad_input__chw + j * plan.image_strides[1] + ih * down
             if plan.argmax:
                 for channel in range(team):
@@ -590,11 +610,8 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
                                      oh_end) >= 0:
                         return False
             to = <char*>to__hw if in_place else scratch + plan.at_sums
-            if plan.known:
-                known_rows(plan, to, down if in_place else w.size, &plane, ih, stop, oh, team > 1, summed,
-                           <const element*>NULL)
-            else:
-                gather_rows(plan, <real*>to, down if in_place else w.size, scratch, &plane, ih, stop, oh)
+            gather_rows(plan, to, down if in_place else w.size, &plane, ih, stop, oh, team > 1, summed,
+                        <const element*>NULL)
             if not in_place:
                 for channel in range(team):
                     for row in range(stop - ih):
@@ -943,8 +960,6 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
     cdef bint whole
     if plan.algorithm == GATHER and plan.known == SAME:
         fill_edges(<uint16_t*>(scratch + plan.at_edges), plan.w.size)
-        if plan.third > 0 and scatters(sizeof(real)):
-            memset(scratch + plan.at_thirds, 0, <size_t>(3 * plan.third) * sizeof(real))
     if plan.argmax:
         window_columns(columns, columns + plan.w.out, plan.w.out, -plan.w.pad, plan.w.stride, plan.w.kernel,
                        plan.w.size)
@@ -1253,7 +1268,7 @@ cdef int64_t forward_bf16(const void* plan, char** data, char* scratch, int64_t 
 
 cdef void max_pool2d_kernels(KernelTable* table) noexcept nogil:
     """Put this instruction set's kernels into the table."""
-    table.lane_masks = LANE_MASKS
+    table.lane_masks = VECTOR_BYTES == 64
     table.max_pool2d_backward[<int>SLOT_F32] = backward_f32
     table.max_pool2d_backward[<int>SLOT_F64] = backward_f64
     table.max_pool2d_backward[<int>SLOT_F16] = backward_f16

@@ -41,6 +41,7 @@ cdef extern from "simd.h" nogil:
         READS_ALL_2 "SIMD_READS_ALL_2"
         READS_ALL_4 "SIMD_READS_ALL_4"
         HALF_BYTES "SIMD_HALF_BYTES"
+        CHOOSES_HALVES "SIMD_CHOOSES_HALVES"
         LINE "SIMD_LINE"    # bytes of a cache line
     void simd_load(void* x, const void* source) noexcept
     void simd_load_half(void* x, const void* source) noexcept

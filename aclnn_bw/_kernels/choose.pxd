@@ -1,0 +1,159 @@
+# cython: cdivision=True
+"""Sums of the numbers that a mask chooses: the primitives of simd_choose.h by what they work on, as in simd.pxd.
+
+The numbers that are added may have 16 bits; a vector has as many lanes as their sums.
+"""
+from libc.stdint cimport int32_t
+
+from aclnn_bw._kernels.simd cimport bfloat, element, half, lanes, vector
+
+cdef extern from "simd.h" nogil:
+    # A bit of mask words, as they are asked for it.
+    ctypedef struct asked "simd_asked":
+        pass
+    void simd_load(void* x, const void* source) noexcept
+    void simd_ask_4(asked* bit, int number) noexcept
+    void simd_ask_8(asked* bit, int number) noexcept
+    void simd_load_words_4(vector* words, const void* source, const asked* bit) noexcept
+    void simd_load_words_8(vector* words, const void* source, const asked* bit) noexcept
+    void keep_words "simd_keep_words" (vector* words, const lanes* some) noexcept
+    void ask_lower "simd_ask_lower" (asked* bit) noexcept
+    void simd_raise_words_4(vector* words) noexcept
+    void simd_raise_words_8(vector* words) noexcept
+    void simd_load_indices_8(vector* seen, const void* source) noexcept
+    void simd_load_indices_lanes_4(vector* seen, const void* source, const lanes* some) noexcept
+    void simd_load_indices_lanes_8(vector* seen, const void* source, const lanes* some) noexcept
+    void simd_count(vector* x, int32_t first, int32_t step) noexcept
+    void simd_count_on(vector* x, vector* a, int32_t step) noexcept
+    void simd_add_lanes_f32(vector* sum, const vector* term, const lanes* some) noexcept
+    void simd_add_lanes_f64(vector* sum, const vector* term, const lanes* some) noexcept
+    void simd_add_if_bit_f32(vector* sum, const vector* words, const asked* bit, int below, const void* source,
+                             bint partial) noexcept
+    void simd_add_if_bit_f64(vector* sum, const vector* words, const asked* bit, int below, const void* source,
+                             bint partial) noexcept
+    void simd_add_if_bit_half(vector* sum, const vector* words, const asked* bit, int below, const void* source,
+                              bint partial) noexcept
+    void simd_add_if_bit_bfloat(vector* sum, const vector* words, const asked* bit, int below, const void* source,
+                                bint partial) noexcept
+    void simd_add_if_equal_f32(vector* sum, const vector* seen, const vector* wanted, const void* source,
+                               bint partial) noexcept
+    void simd_add_if_equal_f64(vector* sum, const vector* seen, const vector* wanted, const void* source,
+                               bint partial) noexcept
+    void simd_add_if_equal_half(vector* sum, const vector* seen, const vector* wanted, const void* source,
+                                bint partial) noexcept
+    void simd_add_if_equal_bfloat(vector* sum, const vector* seen, const vector* wanted, const void* source,
+                                  bint partial) noexcept
+    void simd_slide(vector* x, const vector* block, const vector* before, int size) noexcept
+    void simd_lanes_of_bits_4(lanes* some, unsigned bits) noexcept
+    void simd_lanes_of_bits_8(lanes* some, unsigned bits) noexcept
+
+
+cdef inline asked ask(int number, const element* numbers) noexcept nogil:
+    cdef asked bit
+    if element is double:
+        simd_ask_8(&bit, number)
+    else:
+        simd_ask_4(&bit, number)
+    return bit
+
+
+cdef inline vector load_words(const char* source, const asked* bit, const element* numbers) noexcept nogil:
+    """As many as there are lanes, to be asked for the bit or for lower ones."""
+    cdef vector words
+    if element is double:
+        simd_load_words_8(&words, source, bit)
+    else:
+        simd_load_words_4(&words, source, bit)
+    return words
+
+
+cdef inline void raise_words(vector* words, const element* numbers) noexcept nogil:
+    """With ask_lower: the next lower bit is asked for."""
+    if element is double:
+        simd_raise_words_8(words)
+    else:
+        simd_raise_words_4(words)
+
+
+cdef inline void add_if_bit(vector* sum, const vector* words, const asked* bit, int below, const element* source,
+                            bint partial) noexcept nogil:
+    """The bit lies `below` the one for which the words were loaded. What lies at `source` in the other lanes is not
+    read, or only if not `partial`."""
+    if element is double:
+        simd_add_if_bit_f64(sum, words, bit, below, source, partial)
+    elif element is half:
+        simd_add_if_bit_half(sum, words, bit, below, source, partial)
+    elif element is bfloat:
+        simd_add_if_bit_bfloat(sum, words, bit, below, source, partial)
+    else:
+        simd_add_if_bit_f32(sum, words, bit, below, source, partial)
+
+
+cdef inline vector load_indices(const char* source, const element* numbers) noexcept nogil:
+    """As many as there are lanes."""
+    cdef vector seen
+    if element is double:
+        simd_load_indices_8(&seen, source)
+    else:
+        simd_load(&seen, source)
+    return seen
+
+
+cdef inline vector load_some_indices(const char* source, const lanes* some, const element* numbers) noexcept nogil:
+    """Of some lanes, given as those of 4 bytes; -1 in the others, whose memory is not read."""
+    cdef vector seen
+    if element is double:
+        simd_load_indices_lanes_8(&seen, source, some)
+    else:
+        simd_load_indices_lanes_4(&seen, source, some)
+    return seen
+
+
+cdef inline vector count_up(int32_t first, int32_t step) noexcept nogil:
+    """Indices: first, first + step, ..."""
+    cdef vector x
+    simd_count(&x, first, step)
+    return x
+
+
+cdef inline vector count_on(vector first, int32_t step) noexcept nogil:
+    """So many further."""
+    simd_count_on(&first, &first, step)
+    return first
+
+
+cdef inline void add_lanes(vector* sum, vector term, lanes some, const element* numbers) noexcept nogil:
+    """The term in some lanes."""
+    if element is double:
+        simd_add_lanes_f64(sum, &term, &some)
+    else:
+        simd_add_lanes_f32(sum, &term, &some)
+
+
+cdef inline void add_if_equal(vector* sum, const vector* seen, const vector* wanted, const element* source,
+                              bint partial) noexcept nogil:
+    """As add_if_bit, in the lanes whose index is the wanted one."""
+    if element is double:
+        simd_add_if_equal_f64(sum, seen, wanted, source, partial)
+    elif element is half:
+        simd_add_if_equal_half(sum, seen, wanted, source, partial)
+    elif element is bfloat:
+        simd_add_if_equal_bfloat(sum, seen, wanted, source, partial)
+    else:
+        simd_add_if_equal_f32(sum, seen, wanted, source, partial)
+
+
+cdef inline vector slide(const vector* block, const vector* before, int n, const element* numbers) noexcept nogil:
+    """The last n lanes of `before`, 1 or 2, and the first of `block` after them."""
+    cdef vector x
+    simd_slide(&x, block, before, n * (8 if element is double else 4))
+    return x
+
+
+cdef inline lanes lanes_of_bits(unsigned bits, const element* numbers) noexcept nogil:
+    cdef lanes some
+    if element is double:
+        simd_lanes_of_bits_8(&some, bits)
+    else:
+        simd_lanes_of_bits_4(&some, bits)
+    return some
