@@ -44,7 +44,8 @@ UNIT_FLAGS = {
     "avg_pool2d": ["--param=max-inline-insns-single=110"],
     "replication_pad2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "im2col": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
-    "max_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
+    # A form that has one caller would be spilled with all else in it.
+    "max_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-inline-functions-called-once"],
 }
 DIRECTIVES = {
     "language_level": 3,

@@ -27,6 +27,14 @@ cdef extern from "simd.h" nogil:
     void simd_count_on(vector* x, vector* a, int32_t step) noexcept
     void simd_add_lanes_f32(vector* sum, const vector* term, const lanes* some) noexcept
     void simd_add_lanes_f64(vector* sum, const vector* term, const lanes* some) noexcept
+    void simd_load_if_bit_f32(vector* x, const vector* words, const asked* bit, int below, const void* source,
+                              bint partial) noexcept
+    void simd_load_if_bit_f64(vector* x, const vector* words, const asked* bit, int below, const void* source,
+                              bint partial) noexcept
+    void simd_load_if_bit_half(vector* x, const vector* words, const asked* bit, int below, const void* source,
+                                bint partial) noexcept
+    void simd_load_if_bit_bfloat(vector* x, const vector* words, const asked* bit, int below, const void* source,
+                                 bint partial) noexcept
     void simd_add_if_bit_f32(vector* sum, const vector* words, const asked* bit, int below, const void* source,
                              bint partial) noexcept
     void simd_add_if_bit_f64(vector* sum, const vector* words, const asked* bit, int below, const void* source,
@@ -75,10 +83,24 @@ cdef inline void raise_words(vector* words, const element* numbers) noexcept nog
         simd_raise_words_4(words)
 
 
+cdef inline vector load_if_bit(const vector* words, const asked* bit, int below, const element* source,
+                               bint partial) noexcept nogil:
+    """What lies at `source` in the lanes whose words have the bit, which lies `below` the one for which they were
+    loaded; +0.0 in the others, whose memory is not read, or only if not `partial`."""
+    cdef vector x
+    if element is double:
+        simd_load_if_bit_f64(&x, words, bit, below, source, partial)
+    elif element is half:
+        simd_load_if_bit_half(&x, words, bit, below, source, partial)
+    elif element is bfloat:
+        simd_load_if_bit_bfloat(&x, words, bit, below, source, partial)
+    else:
+        simd_load_if_bit_f32(&x, words, bit, below, source, partial)
+    return x
+
+
 cdef inline void add_if_bit(vector* sum, const vector* words, const asked* bit, int below, const element* source,
                             bint partial) noexcept nogil:
-    """The bit lies `below` the one for which the words were loaded. What lies at `source` in the other lanes is not
-    read, or only if not `partial`."""
     if element is double:
         simd_add_if_bit_f64(sum, words, bit, below, source, partial)
     elif element is half:

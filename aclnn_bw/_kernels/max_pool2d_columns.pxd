@@ -26,8 +26,8 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport MOST_ROWS, TEAM
 from aclnn_bw._kernels.choose cimport (
-    add_if_bit, add_if_equal, add_lanes, ask, ask_lower, asked, count_on, count_up, keep_words, lanes_of_bits, load_indices,
-    load_some_indices, load_words, raise_words, slide,
+    add_if_bit, add_if_equal, add_lanes, ask, ask_lower, asked, count_on, count_up, keep_words, lanes_of_bits, load_if_bit,
+    load_indices, load_some_indices, load_words, raise_words, slide,
 )
 from aclnn_bw._kernels.simd cimport (
     LINE, MOST_LANES, VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, prefetch_to_level_2, store,
@@ -370,9 +370,14 @@ cdef inline void line_words(vector* words, const Plane* w, const Term* term, int
 
 
 cdef inline void add_line_words(vector* sums, const vector* words, const char* grad_row, int64_t i, const asked* bit,
-                                bint partial, const gradient* read) noexcept nogil:
-    """What a row of windows adds to elements i, i + 1, ... of a channel."""
+                                bint partial, bint first, const gradient* read) noexcept nogil:
+    """What a row of windows adds to elements i, i + 1, ... of a channel; the first row begins their sums."""
     cdef const gradient* grad = <const gradient*>grad_row + i
+    if first:
+        sums[2] = load_if_bit(words + 2, bit, 0, grad - 1, partial)
+        sums[1] = load_if_bit(words + 1, bit, 0, grad, partial)
+        sums[0] = load_if_bit(words, bit, 0, grad + 1, partial)
+        return
     add_if_bit(sums + 2, words + 2, bit, 0, grad - 1, partial)
     add_if_bit(sums + 1, words + 1, bit, 0, grad, partial)
     add_if_bit(sums, words, bit, 0, grad + 1, partial)
@@ -400,20 +405,20 @@ cdef inline void line_block(element* to, const Plane* w, const Term* terms, int6
             fetch(terms[0].grad + ahead + w.grad_ahead + i * <int64_t>sizeof(gradient),
                   2 * width * <int64_t>sizeof(gradient))
             fetch(<const char*>(to + channel * w.to_channel + i) + w.to_ahead, 2 * width * <int64_t>sizeof(element))
-        sums[0] = sums[1] = sums[2] = zero(<vector*>NULL)
+        add_line_words(sums, words, terms[0].grad + ahead, i, &bit, partial, True, read)
         if rows == 3:
-            add_line_words(sums, words, terms[0].grad + ahead, i, &bit, partial, read)
-            add_line_words(sums, words + 3, terms[1].grad + ahead, i, &bit, partial, read)
-            add_line_words(sums, words + 6, terms[2].grad + ahead, i, &bit, partial, read)
+            add_line_words(sums, words + 3, terms[1].grad + ahead, i, &bit, partial, False, read)
+            add_line_words(sums, words + 6, terms[2].grad + ahead, i, &bit, partial, False, read)
             for row in range(9):
                 raise_words(&words[row], read)
         else:
-            for row in range(rows):
-                add_line_words(sums, words + 3 * row, terms[row].grad + ahead, i, &bit, partial, read)
+            for row in range(1, rows):
+                add_line_words(sums, words + 3 * row, terms[row].grad + ahead, i, &bit, partial, False, read)
             for row in range(3 * rows):
                 raise_words(&words[row], read)
         ask_lower(&bit)
-        sums[0] = add(add(sums[2], sums[1], read), sums[0], read)
+        # Only now does a sum of nothing but -0.0 become +0.0: two additions less.
+        sums[0] = add(add(add(sums[2], sums[1], read), sums[0], read), zero(<vector*>NULL), read)
         if n >= width:
             store(to + channel * w.to_channel + i, sums[0])
         else:

@@ -229,14 +229,11 @@ SIMD_INLINE void simd_equal_indices_8(simd_vector *chosen, const simd_vector *se
  * `partial`. */
 SIMD_INLINE void simd_load_chosen(simd_vector *x, const simd_vector *chosen, const void *from, size_t lane, int partial)
 {
-#if SIMD_BYTES == 32
-    (void)partial;
-    if (lane == 4)
-        *x = (simd_vector)_mm256_maskload_ps((const float *)from, (__m256i)*chosen);
-    else
-        *x = (simd_vector)_mm256_maskload_pd((const double *)from, (__m256i)*chosen);
-#else
     if (partial) {
+#if SIMD_BYTES == 32
+        *x = lane == 4 ? (simd_vector)_mm256_maskload_ps((const float *)from, (__m256i)*chosen)
+                       : (simd_vector)_mm256_maskload_pd((const double *)from, (__m256i)*chosen);
+#else
         char block[16] = {0};
         uint32_t kept[4];
         memcpy(kept, chosen, sizeof kept);
@@ -244,11 +241,11 @@ SIMD_INLINE void simd_load_chosen(simd_vector *x, const simd_vector *chosen, con
             if (kept[i * (lane / 4)])
                 memcpy(block + i * lane, (const char *)from + i * lane, lane);
         simd_load(x, block);
+#endif
         return;
     }
     simd_load(x, from);
     simd_and(x, x, chosen);
-#endif
 }
 
 /* The same of 16-bit numbers, widened, for lanes of 4 bytes. */
@@ -271,54 +268,103 @@ SIMD_INLINE void simd_load_chosen_2(simd_vector *x, const simd_vector *chosen, c
 }
 #endif
 
-/* sum += the number at `from` in the lanes whose word has the bit that lies `below` the one that it was loaded for (and
- * `asked` is that lower bit). The memory of the others is not read, or only if not `partial`. */
+/* x = the number at `from` in the lanes whose word has the bit that lies `below` the one that it was loaded for (and
+ * `asked` is that lower bit), else +0.0. The memory of the others is not read, or only if not `partial`. */
+SIMD_INLINE void simd_load_if_bit_f32(simd_vector *x, const simd_vector *words, const simd_asked *asked, int below,
+                                      const void *from, int partial)
+{
+#if SIMD_BYTES == 64
+    (void)below, (void)partial;
+    *x = _mm512_maskz_loadu_ps(_mm256_test_epi16_mask(_mm512_castsi512_si256((__m512i)*words),
+                                                      _mm512_castsi512_si256((__m512i)asked->bit)), from);
+#else
+    simd_vector chosen;
+#if SIMD_BYTES == 32
+    (void)asked, (void)partial;
+    chosen = (simd_vector)(SIMD_AS(uint32_t, words) << below);
+    simd_load_chosen(x, &chosen, from, 4, 1);
+#else
+    simd_chosen_4(&chosen, words, asked, below);
+    simd_load_chosen(x, &chosen, from, 4, partial);
+#endif
+#endif
+}
+
+SIMD_INLINE void simd_load_if_bit_f64(simd_vector *x, const simd_vector *words, const simd_asked *asked, int below,
+                                      const void *from, int partial)
+{
+#if SIMD_BYTES == 64
+    (void)below, (void)partial;
+    *x = (simd_vector)_mm512_maskz_loadu_pd(_mm_test_epi16_mask(_mm512_castsi512_si128((__m512i)*words),
+                                                                _mm512_castsi512_si128((__m512i)asked->bit)), from);
+#else
+    simd_vector chosen;
+#if SIMD_BYTES == 32
+    (void)asked, (void)partial;
+    chosen = (simd_vector)(SIMD_AS(uint64_t, words) << below);
+    simd_load_chosen(x, &chosen, from, 8, 1);
+#else
+    simd_chosen_8(&chosen, words, asked, below);
+    simd_load_chosen(x, &chosen, from, 8, partial);
+#endif
+#endif
+}
+
+#define simd_load_if_bit_half(x, words, asked, below, from, partial) \
+    simd_load_if_bit_2(x, words, asked, below, from, 0, partial)
+#define simd_load_if_bit_bfloat(x, words, asked, below, from, partial) \
+    simd_load_if_bit_2(x, words, asked, below, from, 1, partial)
+
+SIMD_INLINE void simd_load_if_bit_2(simd_vector *x, const simd_vector *words, const simd_asked *asked, int below,
+                                    const void *from, int bfloats, int partial)
+{
+#if SIMD_BYTES == 64
+    (void)below, (void)partial;
+    const __m256i bits = _mm256_maskz_loadu_epi16(
+        _mm256_test_epi16_mask(_mm512_castsi512_si256((__m512i)*words), _mm512_castsi512_si256((__m512i)asked->bit)),
+        from);
+    if (bfloats)
+        simd_load_bfloat(x, &bits);
+    else
+        simd_load_half(x, &bits);
+#else
+    simd_vector chosen;
+    simd_chosen_4(&chosen, words, asked, below);
+    simd_load_chosen_2(x, &chosen, from, bfloats, partial);
+#endif
+}
+
+/* sum += that. */
 SIMD_INLINE void simd_add_if_bit_f32(simd_vector *sum, const simd_vector *words, const simd_asked *asked, int below,
                                      const void *from, int partial)
 {
+    simd_vector term;
 #if SIMD_BYTES == 64
-    (void)below;
-    const __m256i a = _mm512_castsi512_si256((__m512i)*words), b = _mm512_castsi512_si256((__m512i)asked->bit);
-    if (partial)
-        *sum += (simd_vector)_mm512_maskz_loadu_ps(_mm256_test_epi16_mask(a, b), from);
-    else
-        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, a, b, "vaddps", _mm512_mask_add_ps,
-                       _mm512_loadu_ps(from));
-#elif SIMD_BYTES == 32
-    (void)asked, (void)partial;
-    *sum += (simd_vector)_mm256_maskload_ps((const float *)from, (__m256i)(SIMD_AS(uint32_t, words) << below));
-#else
-    simd_vector chosen, term;
-    simd_chosen_4(&chosen, words, asked, below);
-    simd_load_chosen(&term, &chosen, from, 4, partial);
-    simd_add_f32(sum, sum, &term);
+    if (!partial) {
+        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, _mm512_castsi512_si256((__m512i)*words),
+                       _mm512_castsi512_si256((__m512i)asked->bit), "vaddps", _mm512_mask_add_ps, _mm512_loadu_ps(from));
+        return;
+    }
 #endif
+    simd_load_if_bit_f32(&term, words, asked, below, from, partial);
+    simd_add_f32(sum, sum, &term);
 }
 
 SIMD_INLINE void simd_add_if_bit_f64(simd_vector *sum, const simd_vector *words, const simd_asked *asked, int below,
                                      const void *from, int partial)
 {
+    simd_vector term;
 #if SIMD_BYTES == 64
-    (void)below;
-    const __m128i a = _mm512_castsi512_si128((__m512i)*words), b = _mm512_castsi512_si128((__m512i)asked->bit);
-    __m512d total = (__m512d)*sum;
-    if (partial)
-        total += _mm512_maskz_loadu_pd(_mm_test_epi16_mask(a, b), from);
-    else
-        SIMD_ADD_WHERE(total, "vptestmw", _mm_test_epi16_mask, a, b, "vaddpd", _mm512_mask_add_pd,
-                       _mm512_loadu_pd(from));
-    *sum = (simd_vector)total;
-#else
-    simd_vector chosen, term;
-#if SIMD_BYTES == 32
-    (void)asked;
-    chosen = (simd_vector)(SIMD_AS(uint64_t, words) << below);
-#else
-    simd_chosen_8(&chosen, words, asked, below);
+    if (!partial) {
+        __m512d total = (__m512d)*sum;
+        SIMD_ADD_WHERE(total, "vptestmw", _mm_test_epi16_mask, _mm512_castsi512_si128((__m512i)*words),
+                       _mm512_castsi512_si128((__m512i)asked->bit), "vaddpd", _mm512_mask_add_pd, _mm512_loadu_pd(from));
+        *sum = (simd_vector)total;
+        return;
+    }
 #endif
-    simd_load_chosen(&term, &chosen, from, 8, partial);
+    simd_load_if_bit_f64(&term, words, asked, below, from, partial);
     simd_add_f64(sum, sum, &term);
-#endif
 }
 
 #define simd_add_if_bit_half(sum, words, asked, below, from, partial) \
@@ -331,21 +377,18 @@ SIMD_INLINE void simd_add_if_bit_2(simd_vector *sum, const simd_vector *words, c
 {
     simd_vector term;
 #if SIMD_BYTES == 64
-    (void)below;
-    const __m256i a = _mm512_castsi512_si256((__m512i)*words), b = _mm512_castsi512_si256((__m512i)asked->bit);
-    const __m256i bits = partial ? _mm256_maskz_loadu_epi16(_mm256_test_epi16_mask(a, b), from)
-                                 : _mm256_loadu_si256((const __m256i *)from);
-    if (bfloats)
-        simd_load_bfloat(&term, &bits);
-    else
-        simd_load_half(&term, &bits);
-    SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, a, b, "vaddps", _mm512_mask_add_ps, term);
-#else
-    simd_vector chosen;
-    simd_chosen_4(&chosen, words, asked, below);
-    simd_load_chosen_2(&term, &chosen, from, bfloats, partial);
-    simd_add_f32(sum, sum, &term);
+    if (!partial) {
+        if (bfloats)
+            simd_load_bfloat(&term, from);
+        else
+            simd_load_half(&term, from);
+        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, _mm512_castsi512_si256((__m512i)*words),
+                       _mm512_castsi512_si256((__m512i)asked->bit), "vaddps", _mm512_mask_add_ps, term);
+        return;
+    }
 #endif
+    simd_load_if_bit_2(&term, words, asked, below, from, bfloats, partial);
+    simd_add_f32(sum, sum, &term);
 }
 
 /* sum += the number at `from` in the lanes whose index is the wanted one; the memory of the others as above. */
