@@ -23,8 +23,10 @@ cdef extern from "simd.h" nogil:
     void simd_load_indices_8(vector* seen, const void* source) noexcept
     void simd_load_indices_lanes_4(vector* seen, const void* source, const lanes* some) noexcept
     void simd_load_indices_lanes_8(vector* seen, const void* source, const lanes* some) noexcept
-    void simd_count(vector* x, int32_t first, int32_t step) noexcept
-    void simd_count_on(vector* x, vector* a, int32_t step) noexcept
+    void simd_count_4(vector* x, int32_t first, int32_t step) noexcept
+    void simd_count_8(vector* x, int32_t first, int32_t step) noexcept
+    void simd_count_on_4(vector* x, vector* a, int32_t step) noexcept
+    void simd_count_on_8(vector* x, vector* a, int32_t step) noexcept
     void simd_add_lanes_f32(vector* sum, const vector* term, const lanes* some) noexcept
     void simd_add_lanes_f64(vector* sum, const vector* term, const lanes* some) noexcept
     void simd_load_if_bit_f32(vector* x, const vector* words, const asked* bit, int below, const void* source,
@@ -43,6 +45,14 @@ cdef extern from "simd.h" nogil:
                               bint partial) noexcept
     void simd_add_if_bit_bfloat(vector* sum, const vector* words, const asked* bit, int below, const void* source,
                                 bint partial) noexcept
+    void simd_load_if_equal_f32(vector* x, const vector* seen, const vector* wanted, const void* source,
+                                bint partial) noexcept
+    void simd_load_if_equal_f64(vector* x, const vector* seen, const vector* wanted, const void* source,
+                                bint partial) noexcept
+    void simd_load_if_equal_half(vector* x, const vector* seen, const vector* wanted, const void* source,
+                                 bint partial) noexcept
+    void simd_load_if_equal_bfloat(vector* x, const vector* seen, const vector* wanted, const void* source,
+                                   bint partial) noexcept
     void simd_add_if_equal_f32(vector* sum, const vector* seen, const vector* wanted, const void* source,
                                bint partial) noexcept
     void simd_add_if_equal_f64(vector* sum, const vector* seen, const vector* wanted, const void* source,
@@ -131,17 +141,23 @@ cdef inline vector load_some_indices(const char* source, const lanes* some, cons
     return seen
 
 
-cdef inline vector count_up(int32_t first, int32_t step) noexcept nogil:
-    """Indices: first, first + step, ..."""
+cdef inline vector count_up(int32_t first, int32_t step, const element* numbers) noexcept nogil:
+    """The indices first, first + step, ..."""
     cdef vector x
-    simd_count(&x, first, step)
+    if element is double:
+        simd_count_8(&x, first, step)
+    else:
+        simd_count_4(&x, first, step)
     return x
 
 
-cdef inline vector count_on(vector first, int32_t step) noexcept nogil:
-    """So many further."""
-    simd_count_on(&first, &first, step)
-    return first
+cdef inline vector count_on(vector indices, int32_t step, const element* numbers) noexcept nogil:
+    """Each so much further."""
+    if element is double:
+        simd_count_on_8(&indices, &indices, step)
+    else:
+        simd_count_on_4(&indices, &indices, step)
+    return indices
 
 
 cdef inline void add_lanes(vector* sum, vector term, lanes some, const element* numbers) noexcept nogil:
@@ -152,9 +168,23 @@ cdef inline void add_lanes(vector* sum, vector term, lanes some, const element* 
         simd_add_lanes_f32(sum, &term, &some)
 
 
+cdef inline vector load_if_equal(const vector* seen, const vector* wanted, const element* source,
+                                 bint partial) noexcept nogil:
+    """As load_if_bit, in the lanes whose index is the wanted one."""
+    cdef vector x
+    if element is double:
+        simd_load_if_equal_f64(&x, seen, wanted, source, partial)
+    elif element is half:
+        simd_load_if_equal_half(&x, seen, wanted, source, partial)
+    elif element is bfloat:
+        simd_load_if_equal_bfloat(&x, seen, wanted, source, partial)
+    else:
+        simd_load_if_equal_f32(&x, seen, wanted, source, partial)
+    return x
+
+
 cdef inline void add_if_equal(vector* sum, const vector* seen, const vector* wanted, const element* source,
                               bint partial) noexcept nogil:
-    """As add_if_bit, in the lanes whose index is the wanted one."""
     if element is double:
         simd_add_if_equal_f64(sum, seen, wanted, source, partial)
     elif element is half:

@@ -26,8 +26,8 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport MOST_ROWS, TEAM
 from aclnn_bw._kernels.choose cimport (
-    add_if_bit, add_if_equal, add_lanes, ask, ask_lower, asked, count_on, count_up, keep_words, lanes_of_bits, load_if_bit,
-    load_indices, load_some_indices, load_words, raise_words, slide,
+    add_if_bit, add_if_equal, add_lanes, ask, ask_lower, asked, count_on, count_up, keep_words, lanes_of_bits,
+    load_if_bit, load_if_equal, load_indices, load_some_indices, load_words, raise_words, slide,
 )
 from aclnn_bw._kernels.simd cimport (
     LINE, MOST_LANES, VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, prefetch_to_level_2, store,
@@ -183,8 +183,8 @@ cdef inline void sum_block(vector* sums, const Plane* w, int64_t oh, int64_t cou
     cdef int64_t kw
     cdef int channel
     if indexed:
-        wanted[0] = count_up(<int32_t>(place + s * j), <int32_t>s)
-        wanted[1] = count_up(<int32_t>(place + s * j + 1), <int32_t>s)
+        wanted[0] = count_up(<int32_t>(place + s * j), <int32_t>s, read)
+        wanted[1] = count_on(wanted[0], 1, read)
     else:
         mask += kh * k * w.column_step
         mask_step -= w.stride * k * w.column_step
@@ -209,17 +209,19 @@ cdef inline void sum_block(vector* sums, const Plane* w, int64_t oh, int64_t cou
         count -= 1
 
 
-cdef inline void store_block(element* to, const vector* sums, int64_t n, int64_t room, int64_t s,
-                             const gradient* read) noexcept nogil:
-    """The sums of both classes in turn, or of the one; n columns of the row are left, and `room` more elements."""
-    cdef int64_t whole = s * VECTOR_BYTES // sum_bytes(read)
+cdef inline void store_block(element* to, const vector* sums, int64_t s, const gradient* read) noexcept nogil:
+    """The sums of a block: of both classes in turn, or of the one."""
     if s == 2:
-        if room >= whole:
-            store_in_turn(to, sums[0], sums[1])
-        else:
-            store_first_in_turn(to, sums[0], sums[1], n)
-    elif room >= whole:
+        store_in_turn(to, sums[0], sums[1])
+    else:
         store(to, sums[0])
+
+
+cdef inline void store_start(element* to, const vector* sums, int64_t n, int64_t s,
+                             const gradient* read) noexcept nogil:
+    """The first n columns."""
+    if s == 2:
+        store_first_in_turn(to, sums[0], sums[1], n)
     else:
         store_first(to, sums[0], n)
 
@@ -260,7 +262,8 @@ cdef inline void sum_columns(element* to, int64_t to_step, const Plane* plane, i
                         fetch(w.mask + channel * w.mask_channel + 4 * oh * w.windows + w.mask_ahead, 4 * w.windows)
         j = 0
         while j < n:
-            j = least(j, last)
+            if j > last:
+                j = last
             if j + low >= 0 and j + high + width <= w.windows:
                 sum_block(sums, &w, oh, oh_end - oh, kh, place, j, <const Edge*>NULL, k, s, p, indexed, team, False,
                           read)
@@ -270,11 +273,15 @@ cdef inline void sum_columns(element* to, int64_t to_step, const Plane* plane, i
                     find_edge(&other, j, w.windows, k, s, p, read)
                     edge = &other
                 sum_block(sums, &w, oh, oh_end - oh, kh, place, j, edge, k, s, p, indexed, team, True, read)
-            store_block(to + s * j, sums, w.columns - s * j, room - s * j, s, read)
-            if team > 1:
-                store_block(to + w.to_channel + s * j, sums + 2, w.columns - s * j, room - s * j, s, read)
-                store_block(to + 2 * w.to_channel + s * j, sums + 4, w.columns - s * j, room - s * j, s, read)
-                store_block(to + 3 * w.to_channel + s * j, sums + 6, w.columns - s * j, room - s * j, s, read)
+            if room - s * j >= s * width:
+                store_block(to + s * j, sums, s, read)
+                if team > 1:
+                    store_block(to + w.to_channel + s * j, sums + 2, s, read)
+                    store_block(to + 2 * w.to_channel + s * j, sums + 4, s, read)
+                    store_block(to + 3 * w.to_channel + s * j, sums + 6, s, read)
+            else:
+                for channel in range(team):
+                    store_start(to + channel * w.to_channel + s * j, sums + 2 * channel, w.columns - s * j, s, read)
             j += width
         to += to_step
         ih += 1
@@ -455,7 +462,7 @@ cdef inline void line_of_bits(element* to, const Plane* w, const Term* terms, in
 
 
 cdef inline void add_windows(vector* sums, const Plane* w, const Term* term, int64_t i, const asked* bits,
-                             const vector* wanted, bint indexed, int team, bint partial,
+                             const vector* wanted, bint indexed, int team, bint partial, bint first,
                              const gradient* read) noexcept nogil:
     """What the windows i, i + 1, ... of a row add to the sums of each kernel column, three for each channel."""
     cdef int64_t n = VECTOR_BYTES // sum_bytes(read)
@@ -475,16 +482,16 @@ cdef inline void add_windows(vector* sums, const Plane* w, const Term* term, int
             if partial:
                 some = sum_lanes(word, read)
                 keep_words(&words[kw], &some)
-    add_channel_windows(sums, w, grad, mask, words, bits, wanted, word, indexed, 0, team, partial, read)
+    add_channel_windows(sums, w, grad, mask, words, bits, wanted, word, indexed, 0, team, partial, first, read)
     if team > 1:
-        add_channel_windows(sums, w, grad, mask, words, bits, wanted, word, indexed, 1, team, partial, read)
-        add_channel_windows(sums, w, grad, mask, words, bits, wanted, word, indexed, 2, team, partial, read)
-        add_channel_windows(sums, w, grad, mask, words, bits, wanted, word, indexed, 3, team, partial, read)
+        add_channel_windows(sums, w, grad, mask, words, bits, wanted, word, indexed, 1, team, partial, first, read)
+        add_channel_windows(sums, w, grad, mask, words, bits, wanted, word, indexed, 2, team, partial, first, read)
+        add_channel_windows(sums, w, grad, mask, words, bits, wanted, word, indexed, 3, team, partial, first, read)
 
 
 cdef inline void add_channel_windows(vector* sums, const Plane* w, const gradient* grad, const char* mask,
                                      const vector* words, const asked* bits, const vector* wanted, int word,
-                                     bint indexed, int channel, int team, bint partial,
+                                     bint indexed, int channel, int team, bint partial, bint first,
                                      const gradient* read) noexcept nogil:
     cdef lanes some
     cdef vector seen
@@ -500,27 +507,27 @@ cdef inline void add_channel_windows(vector* sums, const Plane* w, const gradien
         seen = load_some_indices(mask + channel * w.mask_channel, &some, read)
     else:
         seen = load_indices(mask + channel * w.mask_channel, read)
+    if first and VECTOR_BYTES < 64:
+        sums[0] = load_if_equal(&seen, wanted, grad, partial)
+        sums[1] = load_if_equal(&seen, wanted + 1, grad, partial)
+        sums[2] = load_if_equal(&seen, wanted + 2, grad, partial)
+        return
     add_if_equal(sums, &seen, wanted, grad, partial)
     add_if_equal(sums + 1, &seen, wanted + 1, grad, partial)
     add_if_equal(sums + 2, &seen, wanted + 2, grad, partial)
 
 
-cdef inline void add_block(vector* sums, const Plane* w, const Term* terms, int64_t i, int64_t place, int64_t rows,
-                           const asked* bits, bint indexed, int team, bint partial,
+cdef inline void add_block(vector* sums, const Plane* w, const Term* terms, int64_t i, int64_t rows,
+                           const asked* bits, const vector* wanted, bint indexed, int team, bint partial,
                            const gradient* read) noexcept nogil:
-    cdef vector[3] wanted
     cdef int64_t row
-    if indexed:
-        wanted[0] = count_up(<int32_t>(place + i - 1), 1)
-        wanted[1] = count_on(wanted[0], 1)
-        wanted[2] = count_on(wanted[0], 2)
+    add_windows(sums, w, terms, i, bits, wanted, indexed, team, partial, True, read)
     if rows == 3:
-        add_windows(sums, w, terms, i, bits, wanted, indexed, team, partial, read)
-        add_windows(sums, w, terms + 1, i, bits, wanted, indexed, team, partial, read)
-        add_windows(sums, w, terms + 2, i, bits, wanted, indexed, team, partial, read)
+        add_windows(sums, w, terms + 1, i, bits, wanted, indexed, team, partial, False, read)
+        add_windows(sums, w, terms + 2, i, bits, wanted, indexed, team, partial, False, read)
     else:
-        for row in range(rows):
-            add_windows(sums, w, terms + row, i, bits, wanted, indexed, team, partial, read)
+        for row in range(1, rows):
+            add_windows(sums, w, terms + row, i, bits, wanted, indexed, team, partial, False, read)
 
 
 cdef inline void slide_block(element* to, const vector* sums, vector* before, int64_t i, int64_t n,
@@ -534,6 +541,9 @@ cdef inline void slide_block(element* to, const vector* sums, vector* before, in
     if indexed:
         sum = add(slide(sums + 2, before + 1, 2, read), slide(sums + 1, before, 1, read), read)
         sum = add(sum, sums[0], read)
+        if VECTOR_BYTES < 64:
+            # Only now does a sum of nothing but -0.0 become +0.0: two additions less.
+            sum = add(sum, zero(<vector*>NULL), read)
     else:
         sum = slide(sums + 1, before, 1, read)
         add_lanes(&sum, slide(sums + 2, before + 1, 2, read), lanes_of_bits(inside[2], read), read)
@@ -562,18 +572,22 @@ cdef inline void line_slid(element* to, const Plane* w, const Term* terms, int64
     cdef unsigned[3] inside
     cdef vector[3 * TEAM] sums
     cdef vector[2 * TEAM] before
+    cdef vector[3] wanted
     whole_range(terms, rows, n, &whole, &whole_end)
     for channel in range(team):
         before[2 * channel] = before[2 * channel + 1] = zero(<vector*>NULL)
         if not indexed:
             bits[channel] = ask(w.bit + <int>channel, read)
+    wanted[0] = count_up(<int32_t>(place - 1), 1, read)
+    wanted[1] = count_on(wanted[0], 1, read)
+    wanted[2] = count_on(wanted[0], 2, read)
     while i <= n:
         for channel in range(3 * team):
             sums[channel] = zero(<vector*>NULL)
         if whole <= i and i + width <= whole_end:
-            add_block(sums, w, terms, i, place, rows, bits, indexed, team, False, read)
+            add_block(sums, w, terms, i, rows, bits, wanted, indexed, team, False, read)
         elif i < n:
-            add_block(sums, w, terms, i, place, rows, bits, indexed, team, True, read)
+            add_block(sums, w, terms, i, rows, bits, wanted, indexed, team, True, read)
         if not indexed:
             inside[2] = w.edges[x]
             inside[0] = w.edges[x + 1]
@@ -590,4 +604,8 @@ cdef inline void line_slid(element* to, const Plane* w, const Term* terms, int64
             if indexed:
                 fetch(terms[0].mask + channel * w.mask_channel + w.mask_ahead + 4 * i, 4 * width)
             fetch(<const char*>(to + channel * w.to_channel + i) + w.to_ahead, width * <int64_t>sizeof(element))
+        if indexed:
+            wanted[0] = count_on(wanted[0], <int32_t>width, read)
+            wanted[1] = count_on(wanted[1], <int32_t>width, read)
+            wanted[2] = count_on(wanted[2], <int32_t>width, read)
         i += width

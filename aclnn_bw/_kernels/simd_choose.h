@@ -1,8 +1,8 @@
 /* Numbers that a mask chooses, by a bit of its words or by its indices. A part of simd.h, which says what all primitives
  * have in common; these are for simd_vector alone.
  *
- * A vector of sums asks one word or one int32 index for each of its lanes. In a vector of words these lie as the tests of
- * the instruction set want them; indices fill its first half where lanes have 8 bytes.
+ * A vector of sums asks one word or one int32 index for each of its lanes, of 4 or 8 bytes. Words and indices lie in their
+ * vectors as the tests of the instruction set want them: with AVX-512 as in memory, else widened to the lanes.
  */
 #ifndef ACLNN_BW_SIMD_CHOOSE_H
 #define ACLNN_BW_SIMD_CHOOSE_H
@@ -111,48 +111,52 @@ SIMD_INLINE void simd_ask_lower(simd_asked *asked)
 /* seen = as many indices at `from` as there are lanes of 8 bytes; of 4, simd_load loads them. */
 SIMD_INLINE void simd_load_indices_8(simd_vector *seen, const void *from)
 {
-    int32_t both[SIMD_BYTES / 4] = {0};
 #if SIMD_BYTES == 64
-    (void)both;
     *seen = (simd_vector)_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)from));
 #elif SIMD_BYTES == 32
-    (void)both;
-    *seen = (simd_vector)_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)from));
+    *seen = (simd_vector)_mm256_cvtepi32_epi64(_mm_loadu_si128((const __m128i *)from));
 #else
-    memcpy(both, from, sizeof both / 2);
-    memcpy(seen, both, sizeof both);
+    int32_t few[2];
+    memcpy(few, from, sizeof few);
+    *seen = (simd_vector)(SIMD_TYPE(int64_t, 16)){few[0], few[1]};
 #endif
 }
 
 /* The indices of some lanes, which are given as lanes of 4 bytes, and -1 in the others, whose memory is not read. */
-#define simd_load_indices_lanes_4(seen, from, lanes) simd_load_indices_some(seen, from, lanes, SIMD_BYTES)
-#define simd_load_indices_lanes_8(seen, from, lanes) simd_load_indices_some(seen, from, lanes, SIMD_BYTES / 2)
+#define simd_load_indices_lanes_4(seen, from, lanes) simd_load_indices_some(seen, from, lanes, 4)
+#define simd_load_indices_lanes_8(seen, from, lanes) simd_load_indices_some(seen, from, lanes, 8)
 
-SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, const simd_lanes *lanes, size_t bytes)
+SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, const simd_lanes *lanes, int lane)
 {
 #if SIMD_BYTES == 64
     const __m512i none = _mm512_set1_epi32(-1);
-    *seen = (simd_vector)(bytes == 64 ? _mm512_mask_loadu_epi32(none, (__mmask16)*lanes, from)
+    *seen = (simd_vector)(lane == 4 ? _mm512_mask_loadu_epi32(none, (__mmask16)*lanes, from)
                           : _mm512_castsi256_si512(_mm256_mask_loadu_epi32(_mm512_castsi512_si256(none),
                                                                            (__mmask8)*lanes, from)));
 #elif SIMD_BYTES == 32
     const __m256i others = _mm256_andnot_si256(*lanes, _mm256_set1_epi32(-1));
-    const __m256i some = bytes == 32 ? _mm256_maskload_epi32((const int *)from, *lanes)
-        : _mm256_castsi128_si256(_mm_maskload_epi32((const int *)from, _mm256_castsi256_si128(*lanes)));
-    *seen = (simd_vector)_mm256_or_si256(some, others);
+    if (lane == 4)
+        *seen = (simd_vector)_mm256_or_si256(_mm256_maskload_epi32((const int *)from, *lanes), others);
+    else
+        *seen = (simd_vector)_mm256_cvtepi32_epi64(
+            _mm_or_si128(_mm_maskload_epi32((const int *)from, _mm256_castsi256_si128(*lanes)),
+                         _mm256_castsi256_si128(others)));
 #else
     int32_t list[4], kept[4];
     memcpy(kept, lanes, sizeof kept);
     memset(list, -1, sizeof list);
-    for (size_t i = 0; i < bytes / 4; i++)
+    for (int i = 0; i < 16 / lane; i++)
         if (kept[i])
             memcpy(&list[i], (const char *)from + 4 * i, 4);
-    memcpy(seen, list, sizeof list);
+    if (lane == 4)
+        memcpy(seen, list, sizeof list);
+    else
+        simd_load_indices_8(seen, list);
 #endif
 }
 
-/* x = first, first + step, first + 2*step, ... of int32. */
-SIMD_INLINE void simd_count(simd_vector *x, int32_t first, int32_t step)
+/* x = the indices first, first + step, first + 2*step, ... for lanes of 4 or 8 bytes. */
+SIMD_INLINE void simd_count_4(simd_vector *x, int32_t first, int32_t step)
 {
     const SIMD_TYPE(uint32_t, SIMD_BYTES) number = {
         0, 1, 2, 3,
@@ -165,6 +169,29 @@ SIMD_INLINE void simd_count(simd_vector *x, int32_t first, int32_t step)
     };
     *x = (simd_vector)(number * (uint32_t)step + (uint32_t)first);
 }
+
+SIMD_INLINE void simd_count_8(simd_vector *x, int32_t first, int32_t step)
+{
+#if SIMD_BYTES == 64
+    simd_count_4(x, first, step);
+#else
+    const SIMD_TYPE(uint64_t, SIMD_BYTES) number = {
+        0, 1,
+#if SIMD_BYTES > 16
+        2, 3,
+#endif
+    };
+    *x = (simd_vector)(number * (uint64_t)step + (uint64_t)first);
+#endif
+}
+
+/* x = the indices a, each `step` further. */
+#define simd_count_on_4(x, a, step) SIMD_SET(x, SIMD_AS(uint32_t, a) + (uint32_t)(step))
+#if SIMD_BYTES == 64
+#define simd_count_on_8 simd_count_on_4
+#else
+#define simd_count_on_8(x, a, step) SIMD_SET(x, SIMD_AS(uint64_t, a) + (uint64_t)(step))
+#endif
 
 #if SIMD_BYTES == 64
 /* A test and the addition under its mask are one statement: gcc 12 would make all tests of a block before the first
@@ -210,18 +237,6 @@ SIMD_INLINE void simd_chosen_8(simd_vector *chosen, const simd_vector *words, co
     /* No bit is beyond the lower half of a lane. */
     const SIMD_TYPE(uint32_t, 16) both = SIMD_AS(uint32_t, words) & SIMD_AS(uint32_t, &asked->bit);
     *chosen = (simd_vector)SIMD_SHUFFLE(both != 0, both != 0, 0, 0, 2, 2);
-#endif
-}
-
-/* All ones in the lanes of 8 bytes whose indices are equal. */
-SIMD_INLINE void simd_equal_indices_8(simd_vector *chosen, const simd_vector *seen, const simd_vector *wanted)
-{
-#if SIMD_BYTES == 32
-    *chosen = (simd_vector)_mm256_cvtepi32_epi64(_mm_cmpeq_epi32(_mm256_castsi256_si128((__m256i)*seen),
-                                                                 _mm256_castsi256_si128((__m256i)*wanted)));
-#else
-    const SIMD_TYPE(int32_t, 16) equal = SIMD_AS(int32_t, seen) == SIMD_AS(int32_t, wanted);
-    *chosen = (simd_vector)SIMD_SHUFFLE(equal, equal, 0, 0, 1, 1);
 #endif
 }
 
@@ -391,42 +406,82 @@ SIMD_INLINE void simd_add_if_bit_2(simd_vector *sum, const simd_vector *words, c
     simd_add_f32(sum, sum, &term);
 }
 
-/* sum += the number at `from` in the lanes whose index is the wanted one; the memory of the others as above. */
+/* x = the number at `from` in the lanes whose index is the wanted one, else +0.0; the memory of the others as above. */
+SIMD_INLINE void simd_load_if_equal_f32(simd_vector *x, const simd_vector *seen, const simd_vector *wanted,
+                                        const void *from, int partial)
+{
+#if SIMD_BYTES == 64
+    (void)partial;
+    *x = _mm512_maskz_loadu_ps(_mm512_cmpeq_epi32_mask((__m512i)*seen, (__m512i)*wanted), from);
+#else
+    const simd_vector chosen = (simd_vector)(SIMD_AS(int32_t, seen) == SIMD_AS(int32_t, wanted));
+    simd_load_chosen(x, &chosen, from, 4, partial);
+#endif
+}
+
+SIMD_INLINE void simd_load_if_equal_f64(simd_vector *x, const simd_vector *seen, const simd_vector *wanted,
+                                        const void *from, int partial)
+{
+#if SIMD_BYTES == 64
+    (void)partial;
+    *x = (simd_vector)_mm512_maskz_loadu_pd(_mm256_cmpeq_epi32_mask(_mm512_castsi512_si256((__m512i)*seen),
+                                                                    _mm512_castsi512_si256((__m512i)*wanted)), from);
+#else
+    const simd_vector chosen = (simd_vector)(SIMD_AS(int64_t, seen) == SIMD_AS(int64_t, wanted));
+    simd_load_chosen(x, &chosen, from, 8, partial);
+#endif
+}
+
+#define simd_load_if_equal_half(x, seen, wanted, from, partial) simd_load_if_equal_2(x, seen, wanted, from, 0, partial)
+#define simd_load_if_equal_bfloat(x, seen, wanted, from, partial) simd_load_if_equal_2(x, seen, wanted, from, 1, partial)
+
+SIMD_INLINE void simd_load_if_equal_2(simd_vector *x, const simd_vector *seen, const simd_vector *wanted,
+                                      const void *from, int bfloats, int partial)
+{
+#if SIMD_BYTES == 64
+    (void)partial;
+    const __m256i bits = _mm256_maskz_loadu_epi16(_mm512_cmpeq_epi32_mask((__m512i)*seen, (__m512i)*wanted), from);
+    if (bfloats)
+        simd_load_bfloat(x, &bits);
+    else
+        simd_load_half(x, &bits);
+#else
+    const simd_vector chosen = (simd_vector)(SIMD_AS(int32_t, seen) == SIMD_AS(int32_t, wanted));
+    simd_load_chosen_2(x, &chosen, from, bfloats, partial);
+#endif
+}
+
+/* sum += that. */
 SIMD_INLINE void simd_add_if_equal_f32(simd_vector *sum, const simd_vector *seen, const simd_vector *wanted,
                                        const void *from, int partial)
 {
+    simd_vector term;
 #if SIMD_BYTES == 64
-    const __m512i a = (__m512i)*seen, b = (__m512i)*wanted;
-    if (partial)
-        *sum += (simd_vector)_mm512_maskz_loadu_ps(_mm512_cmpeq_epi32_mask(a, b), from);
-    else
-        SIMD_ADD_WHERE(*sum, "vpcmpeqd", _mm512_cmpeq_epi32_mask, a, b, "vaddps", _mm512_mask_add_ps,
-                       _mm512_loadu_ps(from));
-#else
-    simd_vector chosen = (simd_vector)(SIMD_AS(int32_t, seen) == SIMD_AS(int32_t, wanted)), term;
-    simd_load_chosen(&term, &chosen, from, 4, partial);
-    simd_add_f32(sum, sum, &term);
+    if (!partial) {
+        SIMD_ADD_WHERE(*sum, "vpcmpeqd", _mm512_cmpeq_epi32_mask, (__m512i)*seen, (__m512i)*wanted, "vaddps",
+                       _mm512_mask_add_ps, _mm512_loadu_ps(from));
+        return;
+    }
 #endif
+    simd_load_if_equal_f32(&term, seen, wanted, from, partial);
+    simd_add_f32(sum, sum, &term);
 }
 
 SIMD_INLINE void simd_add_if_equal_f64(simd_vector *sum, const simd_vector *seen, const simd_vector *wanted,
                                        const void *from, int partial)
 {
+    simd_vector term;
 #if SIMD_BYTES == 64
-    const __m256i a = _mm512_castsi512_si256((__m512i)*seen), b = _mm512_castsi512_si256((__m512i)*wanted);
-    __m512d total = (__m512d)*sum;
-    if (partial)
-        total += _mm512_maskz_loadu_pd(_mm256_cmpeq_epi32_mask(a, b), from);
-    else
-        SIMD_ADD_WHERE(total, "vpcmpeqd", _mm256_cmpeq_epi32_mask, a, b, "vaddpd", _mm512_mask_add_pd,
-                       _mm512_loadu_pd(from));
-    *sum = (simd_vector)total;
-#else
-    simd_vector chosen, term;
-    simd_equal_indices_8(&chosen, seen, wanted);
-    simd_load_chosen(&term, &chosen, from, 8, partial);
-    simd_add_f64(sum, sum, &term);
+    if (!partial) {
+        __m512d total = (__m512d)*sum;
+        SIMD_ADD_WHERE(total, "vpcmpeqd", _mm256_cmpeq_epi32_mask, _mm512_castsi512_si256((__m512i)*seen),
+                       _mm512_castsi512_si256((__m512i)*wanted), "vaddpd", _mm512_mask_add_pd, _mm512_loadu_pd(from));
+        *sum = (simd_vector)total;
+        return;
+    }
 #endif
+    simd_load_if_equal_f64(&term, seen, wanted, from, partial);
+    simd_add_f64(sum, sum, &term);
 }
 
 #define simd_add_if_equal_half(sum, seen, wanted, from, partial) simd_add_if_equal_2(sum, seen, wanted, from, 0, partial)
@@ -438,19 +493,18 @@ SIMD_INLINE void simd_add_if_equal_2(simd_vector *sum, const simd_vector *seen, 
 {
     simd_vector term;
 #if SIMD_BYTES == 64
-    const __m512i a = (__m512i)*seen, b = (__m512i)*wanted;
-    const __m256i bits = partial ? _mm256_maskz_loadu_epi16(_mm512_cmpeq_epi32_mask(a, b), from)
-                                 : _mm256_loadu_si256((const __m256i *)from);
-    if (bfloats)
-        simd_load_bfloat(&term, &bits);
-    else
-        simd_load_half(&term, &bits);
-    SIMD_ADD_WHERE(*sum, "vpcmpeqd", _mm512_cmpeq_epi32_mask, a, b, "vaddps", _mm512_mask_add_ps, term);
-#else
-    simd_vector chosen = (simd_vector)(SIMD_AS(int32_t, seen) == SIMD_AS(int32_t, wanted));
-    simd_load_chosen_2(&term, &chosen, from, bfloats, partial);
-    simd_add_f32(sum, sum, &term);
+    if (!partial) {
+        if (bfloats)
+            simd_load_bfloat(&term, from);
+        else
+            simd_load_half(&term, from);
+        SIMD_ADD_WHERE(*sum, "vpcmpeqd", _mm512_cmpeq_epi32_mask, (__m512i)*seen, (__m512i)*wanted, "vaddps",
+                       _mm512_mask_add_ps, term);
+        return;
+    }
 #endif
+    simd_load_if_equal_2(&term, seen, wanted, from, bfloats, partial);
+    simd_add_f32(sum, sum, &term);
 }
 
 /* sum += term in some lanes of 4 or 8 bytes. */
@@ -472,9 +526,6 @@ SIMD_INLINE void simd_add_lanes_f64(simd_vector *sum, const simd_vector *term, c
     simd_add_f64(sum, sum, &some);
 #endif
 }
-
-/* x = first, next, ... of int32: every lane of a grows by `step`. */
-#define simd_count_on(x, a, step) SIMD_SET(x, SIMD_AS(uint32_t, a) + (uint32_t)(step))
 
 /* x = the last lanes of `before`, and the first of `block` after them: so many bytes, 4, 8 or 16, come from `before`. */
 SIMD_INLINE void simd_slide(simd_vector *x, const simd_vector *block, const simd_vector *before, int bytes)

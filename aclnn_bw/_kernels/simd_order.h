@@ -135,7 +135,7 @@ SIMD_INLINE void simd_interleave(void *low, void *high, const void *a, const voi
                                                                               : _mm256_unpacklo_epi64(x, y);
         const __m256i q = lane == 2 ? _mm256_unpackhi_epi16(x, y) : lane == 4 ? _mm256_unpackhi_epi32(x, y)
                                                                               : _mm256_unpackhi_epi64(x, y);
-        _mm256_storeu_si256((__m256i *)low, _mm256_permute2x128_si256(p, q, 0x20));
+        _mm256_storeu_si256((__m256i *)low, _mm256_inserti128_si256(p, _mm256_castsi256_si128(q), 1));
         _mm256_storeu_si256((__m256i *)high, _mm256_permute2x128_si256(p, q, 0x31));
     }
 #endif

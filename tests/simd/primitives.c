@@ -118,6 +118,98 @@ OF_WIDTH(zip_three_2, 16, simd_vector_16, LOAD_THREE simd_zip_three_2(to, &x, &y
 OF_WIDTH(zip_three_4, 16, simd_vector_16, LOAD_THREE simd_zip_three_4(to, &x, &y, &z);)
 OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y, &z);)
 
+/* Numbers at a that are chosen. By the words at b behind two bytes: the first tells the bit that they are loaded for, the
+ * second how far below it lies the one that is asked. `whole`: all of them may be read, else those that are chosen. */
+#define BIT(kind, lane, whole)                                                                  \
+    simd_asked loaded, asked;                                                                   \
+    const int bit = ((const unsigned char *)b)[0] % 16, below = ((const unsigned char *)b)[1] % 4 % (bit + 1); \
+    simd_ask_##lane(&loaded, bit);                                                              \
+    simd_ask_##lane(&asked, bit - below);                                                       \
+    simd_load_words_##lane(&y, (const char *)b + 2, &loaded);                                   \
+    switch (below) {                                                                            \
+    case 0: SUM_IF_BIT(kind, 0, whole) break;                                                   \
+    case 1: SUM_IF_BIT(kind, 1, whole) break;                                                   \
+    case 2: SUM_IF_BIT(kind, 2, whole) break;                                                   \
+    default: SUM_IF_BIT(kind, 3, whole)                                                         \
+    }
+/* Loaded, and added to it: twice the number. */
+#define SUM_IF_BIT(kind, below, whole)                                    \
+    simd_load_if_bit_##kind(&x, &y, &asked, below, a, !(whole));          \
+    simd_store(to, &x);                                                   \
+    simd_add_if_bit_##kind(&x, &y, &asked, below, a, !(whole));           \
+    simd_store((char *)to + sizeof x, &x);
+
+/* The bit that is asked first, then the next lower one, in the lanes [begin, end): the words are the same. */
+#define LOWER(kind, lane, bytes)                                          \
+    simd_lanes some;                                                      \
+    simd_asked asked;                                                     \
+    const int bit = ((const unsigned char *)b)[0] % 15 + 1, lanes = sizeof x / (bytes);       \
+    const int begin = ((const unsigned char *)b)[1] % (lanes + 1);        \
+    simd_ask_##lane(&asked, bit);                                         \
+    simd_load_words_##lane(&y, (const char *)b + 2, &asked);              \
+    simd_lanes_##lane(&some, simd_lane_word(begin, lanes));               \
+    simd_keep_words(&y, &some);                                           \
+    simd_load_if_bit_##kind(&x, &y, &asked, 0, a, 1);                     \
+    simd_store(to, &x);                                                   \
+    simd_raise_words_##lane(&y);                                          \
+    simd_ask_lower(&asked);                                               \
+    simd_load_if_bit_##kind(&x, &y, &asked, 0, a, 1);                     \
+    simd_store((char *)to + sizeof x, &x);
+
+/* By the int32 at b behind an int32 that tells the wanted ones: that, and each lane one more; then four more for all. */
+#define EQUAL(kind, lane, load, whole)                                    \
+    int32_t first;                                                        \
+    memcpy(&first, b, sizeof first);                                      \
+    load                                                                  \
+    simd_count_##lane(&z, first, 1);                                      \
+    simd_load_if_equal_##kind(&x, &y, &z, a, !(whole));                   \
+    simd_store(to, &x);                                                   \
+    simd_add_if_equal_##kind(&x, &y, &z, a, !(whole));                    \
+    simd_store((char *)to + sizeof x, &x);                                \
+    simd_zero(&x);                                                        \
+    simd_count_on_##lane(&z, &z, 4);                                      \
+    simd_add_if_equal_##kind(&x, &y, &z, a, !(whole));                    \
+    simd_store((char *)to + 2 * sizeof x, &x);
+#define SEEN_4 simd_load(&y, (const char *)b + 4);
+#define SEEN_8 simd_load_indices_8(&y, (const char *)b + 4);
+/* In the lanes [begin, end) alone, of indices that lie before or behind b. */
+#define SOME_EQUAL(kind, lane, bytes)                                                        \
+    simd_lanes some;                                                                         \
+    const int lanes = sizeof x / (bytes), begin = *(const unsigned char *)b % (lanes + 1);   \
+    simd_lanes_4(&some, simd_lane_word(begin, lanes));                                       \
+    simd_load_indices_lanes_##lane(&y, (const char *)b + 4 - 4 * begin, &some);              \
+    simd_count_##lane(&z, 0, 0);                                                             \
+    simd_load_if_equal_##kind(&x, &y, &z, (const char *)a - (bytes) * begin, 1);             \
+    simd_store(to, &x);
+
+#define SLIDE(bytes) simd_load(&y, a); simd_load(&z, b); simd_slide(&x, &y, &z, bytes); simd_store(to, &x);
+#define OF_BITS(lane) \
+    simd_lanes some;                                                                              \
+    simd_lanes_of_bits_##lane(&some, *(const uint16_t *)b);                                       \
+    simd_load(&y, a); simd_zero(&x);
+
+OF_WIDTH(bit_f32, vector, simd_vector, BIT(f32, 4, 1))
+OF_WIDTH(bit_f64, vector, simd_vector, BIT(f64, 8, 1))
+OF_WIDTH(bit_half, vector, simd_vector, BIT(half, 4, 1))
+OF_WIDTH(bit_bfloat, vector, simd_vector, BIT(bfloat, 4, 1))
+OF_WIDTH(some_bit_f32, vector, simd_vector, BIT(f32, 4, 0))
+OF_WIDTH(some_bit_f64, vector, simd_vector, BIT(f64, 8, 0))
+OF_WIDTH(some_bit_half, vector, simd_vector, BIT(half, 4, 0))
+OF_WIDTH(some_bit_bfloat, vector, simd_vector, BIT(bfloat, 4, 0))
+OF_WIDTH(lower_f32, vector, simd_vector, LOWER(f32, 4, 4))
+OF_WIDTH(lower_f64, vector, simd_vector, LOWER(f64, 8, 8))
+OF_WIDTH(equal_f32, vector, simd_vector, EQUAL(f32, 4, SEEN_4, 1))
+OF_WIDTH(equal_f64, vector, simd_vector, EQUAL(f64, 8, SEEN_8, 1))
+OF_WIDTH(equal_half, vector, simd_vector, EQUAL(half, 4, SEEN_4, 1))
+OF_WIDTH(equal_bfloat, vector, simd_vector, EQUAL(bfloat, 4, SEEN_4, 1))
+OF_WIDTH(some_equal_f32, vector, simd_vector, SOME_EQUAL(f32, 4, 4))
+OF_WIDTH(some_equal_f64, vector, simd_vector, SOME_EQUAL(f64, 8, 8))
+OF_WIDTH(add_lanes_f32, vector, simd_vector, OF_BITS(4) simd_add_lanes_f32(&x, &y, &some); simd_store(to, &x);)
+OF_WIDTH(add_lanes_f64, vector, simd_vector, OF_BITS(8) simd_add_lanes_f64(&x, &y, &some); simd_store(to, &x);)
+OF_WIDTH(slide_4, vector, simd_vector, SLIDE(4))
+OF_WIDTH(slide_8, vector, simd_vector, SLIDE(8))
+OF_WIDTH(slide_16, vector, simd_vector, SLIDE(16))
+
 #define NAMED(name) {#name, name},
 #define OF_EACH_NAMED(name) NAMED(name##_vector) NAMED(name##_half) NAMED(name##_16)
 #define OF_BLOCKS_NAMED(name) NAMED(name##_vector) NAMED(name##_32) NAMED(name##_16)
@@ -169,6 +261,27 @@ static const struct {
     NAMED(zip_three_2_16)
     NAMED(zip_three_4_16)
     NAMED(zip_three_8_16)
+    NAMED(bit_f32_vector)
+    NAMED(bit_f64_vector)
+    NAMED(bit_half_vector)
+    NAMED(bit_bfloat_vector)
+    NAMED(some_bit_f32_vector)
+    NAMED(some_bit_f64_vector)
+    NAMED(some_bit_half_vector)
+    NAMED(some_bit_bfloat_vector)
+    NAMED(lower_f32_vector)
+    NAMED(lower_f64_vector)
+    NAMED(equal_f32_vector)
+    NAMED(equal_f64_vector)
+    NAMED(equal_half_vector)
+    NAMED(equal_bfloat_vector)
+    NAMED(some_equal_f32_vector)
+    NAMED(some_equal_f64_vector)
+    NAMED(add_lanes_f32_vector)
+    NAMED(add_lanes_f64_vector)
+    NAMED(slide_4_vector)
+    NAMED(slide_8_vector)
+    NAMED(slide_16_vector)
 };
 
 struct call {
