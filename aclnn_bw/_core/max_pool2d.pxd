@@ -85,11 +85,6 @@ cdef struct MaxPool2dPlan:
     int64_t row_pitch       # elements between rows, in the forward phases of rows, in the scratch
     int64_t sum_pitch       # elements between the sums of two channels, in the forward of a row of maxima
     int64_t chunk           # GATHER: rows of gradInput that are made at a time
-    int64_t third           # GATHER: elements of a third of the sums (max_pool2d_thirds.h), or 0
-    int64_t third_chunk     # rows of gradInput that are made from thirds at a time
-    int64_t at_thirds
-    int64_t at_nibbles
-    int64_t at_starts
     int64_t ring            # PHASES: rows of the image that are kept
     bint coded              # forward: the mask is made from codes of the maxima's positions
     int64_t at_best

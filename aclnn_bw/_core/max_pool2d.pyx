@@ -27,11 +27,6 @@ cdef enum:
     BAND_BYTES = 16384              # of scratch for the rows of a band: half an L1 cache
     WORD_BYTES = 262144             # of mask words that the channels of a group read in turn: a quarter of an L2 cache
     CHUNK_BYTES = 16384             # of sums that are made at a time: half an L1 cache
-    THIRDS_BYTES = 24576            # of sums that are scattered to at a time: they stay in an L1 cache
-    THIRDS_INDICES = 8192           # that are checked before they are used
-    THIRDS_WORDS = 4096             # windows whose maxima are found at a time in all channels of a group
-    LONG_THIRDS = 24                # columns; shorter rows are better gathered: 14 take 1.2 to 1.5 times as long so
-    NIBBLE_WORDS = 8                # of scratch for a window's kernel rows and columns in 16 channels
     LISTED_WINDOWS = 1024           # whose bounds are listed for the check of indices
     APART_ROW = 12                  # columns
     LONG_LISTED = 28                # windows of a row; for 2 or 3 kernel rows they are checked sooner row by row
@@ -277,7 +272,7 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
     cdef PoolAxis* w = &plan.w
     cdef int64_t band = h.size
     cdef int64_t size = 0
-    cdef int64_t row, rows, chunk, windows
+    cdef int64_t row, rows
     plan.algorithm = GATHER
     plan.known = known_columns(w)
     plan.flat = plan.known == SAME and h.stride == 1 and w.size <= LONG_ROW
@@ -293,26 +288,10 @@ cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int
     if plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1 and LANES * row <= SCRATCH_BYTES // 2:
         plan.sweep = LANES
     plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
-    chunk = plan.chunk
-    if plan.known == SAME and h.stride <= h.kernel and h.size < 1 << 15 and w.size >= LONG_THIRDS:
-        # For instruction sets that scatter here. Rows and places of bits are counted in 16 bits.
-        windows = THIRDS_INDICES if plan.argmax else THIRDS_WORDS
-        plan.third_chunk = least(band, most(LEAST_BAND, quotient(windows, w.size)))
-        rows = least(h.size, most(4 * h.kernel, quotient(THIRDS_BYTES, 3 * w.size * real)))
-        if 3 * rows * w.size * real <= SCRATCH_BYTES // 2 and (plan.third_chunk + 2 * h.kernel) * w.size < 1 << 16:
-            chunk = most(chunk, plan.third_chunk)
-            plan.third = rows * w.size
-            size = place(&plan.at_thirds, size, 3 * plan.third * real)
-            if not plan.argmax:
-                rows = least(h.out, quotient(plan.third_chunk - 1, h.stride) + 1 + h.terms)
-                windows = round_up(rows * w.out, LANES)
-                size = place(&plan.at_nibbles, size, (quotient(windows - 1, BLOCK) + 1) * NIBBLE_WORDS * BLOCK * 2)
-                size = place(&plan.at_starts, size, windows * 2)
-                size = place(&plan.at_places, size, windows * 2)
     if not direct or (plan.flat and plan.pooled_strides[2] != w.out):
-        rows = least(h.out, quotient(chunk - 1, h.stride) + 1 + h.terms)
+        rows = least(h.out, quotient(plan.chunk - 1, h.stride) + 1 + h.terms)
         size = place(&plan.at_rows, size, rows * plan.row_pitch * real * plan.sweep)
-    size = place(&plan.at_sums, size, chunk * w.size * real * plan.team)
+    size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
     if plan.known == SAME:
         size = place(&plan.at_edges, size, (w.size + 1) * 2)
     if plan.argmax:

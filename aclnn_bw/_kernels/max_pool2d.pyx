@@ -8,11 +8,11 @@ but where GATHER meets 3 kernel columns at stride 1 and padding 1: there each ow
 then these sums in ascending ow. A 16-bit result is rounded once. No term is multiplied: a NaN or inf reaches exactly
 its own positions.
 
-Backward, GATHER: for a row ih of gradInput and a phase of its columns, the windows that hold them and the kernel
-positions at which they do are the same for the whole row. A vector of columns tests one bit of as many mask words (or
-compares as many indices) and adds the gradients that this selects. There is no zero fill, no index arithmetic, and one
-writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose columns have code of
-their own (max_pool2d_columns.h), it takes a quarter to 0.7 of the time of scattering with AVX-512; with AVX2 that is
+Backward, GATHER (max_pool2d_columns.pxd): for a row ih of gradInput and a class of its columns, the windows that hold
+them and the kernel positions at which they do are the same for the whole row. A vector of columns tests one bit of as
+many mask words (or compares as many indices) and adds the gradients that this selects. There is no zero fill, no index
+arithmetic, and one writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose
+columns are known when this is compiled, it takes a quarter to 0.7 of the time of scattering with AVX-512; with AVX2 that is
 true of bits and of 16-bit types at stride 2 (scatters_sooner of the core). Rows go in chunks that stay in the L1 cache;
 what cannot be read or written where it lies (strides, and 16-bit types without AVX-512, but for most results with AVX2)
 passes through the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all other kernels of
@@ -26,9 +26,8 @@ as long). PLANES, for the bits of planes of at most 64 positions and fewer windo
 places of a window's bits are found for all planes of a group in one go, in gradInput itself where its planes are dense.
 All add in the same order.
 
-Windows of 3 columns at stride 1 and padding 1 are scattered too where a vector holds few elements (float64 without
-AVX-512, all without AVX2), into three planes of sums that keep the order: max_pool2d_thirds.h. Indices of short rows
-are scattered to sums of their own for each kernel column, for a position meets ascending windows at descending columns.
+Indices of short rows of 3 columns at stride 1 and padding 1 are scattered to sums of their own for each kernel column,
+for a position meets ascending windows at descending columns.
 
 An argmax mask is checked chunk by chunk, before its windows are summed: where a plane has few windows against a list of
 their bounds, without regard to where a row ends, else row by row. Where an index lies outside its window, the unit is
@@ -39,11 +38,9 @@ for all windows of a row; a vector of windows keeps value and label of its maxim
 turned into mask words, one compare a kernel position.
 
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
-container of at least mask_end bytes. A term covers the columns q in [begin, end) for which window q - t exists; outside
-it neither gradient nor mask is read, and what is prefetched is not read either. Words are read at k < K and p < Ho*Wo
-only, but for vectors that reach beyond a row without leaving the table (max_pool2d_pairs.h, aclnn_bw_window_codes). An
-index is compared, never used as an address, except in max_pool2d_thirds.h and in SCATTER, where it has been found in
-its window; if the band is not the whole plane, SCATTER compares it with the band's bounds besides. The sums of kernel
+container of at least mask_end bytes. What GATHER reads, max_pool2d_columns.pxd tells; what is prefetched is not read.
+Words are read at k < K and p < Ho*Wo only, but for vectors that reach beyond a row without leaving the table. An index
+is compared, never used as an address, except in SCATTER, where it has been found in its window; if the band is not the whole plane, SCATTER compares it with the band's bounds besides. The sums of kernel
 columns lie H*W apart, which is added to an index at most twice. The place of a bit is the element behind the band's
 sums if its row or column is outside (aclnn_bw_window_places); sums in gradInput have no such element, so that the bits
 of such a channel are walked.

@@ -129,10 +129,9 @@ SIMD_INLINE void simd_load_indices_8(simd_vector *seen, const void *from)
 SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, const simd_lanes *lanes, int lane)
 {
 #if SIMD_BYTES == 64
-    const __m512i none = _mm512_set1_epi32(-1);
-    *seen = (simd_vector)(lane == 4 ? _mm512_mask_loadu_epi32(none, (__mmask16)*lanes, from)
-                          : _mm512_castsi256_si512(_mm256_mask_loadu_epi32(_mm512_castsi512_si256(none),
-                                                                           (__mmask8)*lanes, from)));
+    const __m512i others = _mm512_maskz_mov_epi32((__mmask16)~*lanes, _mm512_set1_epi32(-1));
+    const __mmask16 some = (__mmask16)(lane == 4 ? *lanes : *lanes & 0xff);
+    *seen = (simd_vector)_mm512_or_si512(_mm512_maskz_loadu_epi32(some, from), others);
 #elif SIMD_BYTES == 32
     const __m256i others = _mm256_andnot_si256(*lanes, _mm256_set1_epi32(-1));
     if (lane == 4)
@@ -310,8 +309,8 @@ SIMD_INLINE void simd_load_if_bit_f64(simd_vector *x, const simd_vector *words, 
 {
 #if SIMD_BYTES == 64
     (void)below, (void)partial;
-    *x = (simd_vector)_mm512_maskz_loadu_pd(_mm_test_epi16_mask(_mm512_castsi512_si128((__m512i)*words),
-                                                                _mm512_castsi512_si128((__m512i)asked->bit)), from);
+    *x = (simd_vector)_mm512_maskz_loadu_pd(_mm_test_epi16_mask(_mm256_castsi256_si128(_mm512_castsi512_si256((__m512i)*words)),
+                                                                _mm256_castsi256_si128(_mm512_castsi512_si256((__m512i)asked->bit))), from);
 #else
     simd_vector chosen;
 #if SIMD_BYTES == 32
@@ -372,8 +371,8 @@ SIMD_INLINE void simd_add_if_bit_f64(simd_vector *sum, const simd_vector *words,
 #if SIMD_BYTES == 64
     if (!partial) {
         __m512d total = (__m512d)*sum;
-        SIMD_ADD_WHERE(total, "vptestmw", _mm_test_epi16_mask, _mm512_castsi512_si128((__m512i)*words),
-                       _mm512_castsi512_si128((__m512i)asked->bit), "vaddpd", _mm512_mask_add_pd, _mm512_loadu_pd(from));
+        SIMD_ADD_WHERE(total, "vptestmw", _mm_test_epi16_mask, _mm256_castsi256_si128(_mm512_castsi512_si256((__m512i)*words)),
+                       _mm256_castsi256_si128(_mm512_castsi512_si256((__m512i)asked->bit)), "vaddpd", _mm512_mask_add_pd, _mm512_loadu_pd(from));
         *sum = (simd_vector)total;
         return;
     }

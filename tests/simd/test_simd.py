@@ -112,6 +112,58 @@ def odd_lanes(dtype):
     return lambda a, b: np.where(b[: len(a)] & 1, a.view(dtype).astype(WIDE[dtype]), 0)
 
 
+def chosen(a, keep):
+    """The numbers that are chosen, and twice those."""
+    some = np.where(keep, a, 0).astype(a.dtype)
+    return np.concatenate([some, some + some])
+
+
+def by_bit(dtype):
+    """The first byte of b is the bit for which the words behind are loaded, the second how far below the one lies that
+    is asked for."""
+
+    def scalar(a, b):
+        bit, words = int(b[0]) % 16, b[2:].view(np.uint16)[: len(a)]
+        below = int(b[1]) % 4 % (bit + 1)
+        return chosen(a.view(dtype).astype(WIDE[dtype]), words >> (bit - below) & 1)
+
+    return scalar
+
+
+def by_lower_bit(a, b):
+    """One bit, then the next lower one, in the lanes from the second byte's on."""
+    bit, begin, words = int(b[0]) % 15 + 1, int(b[1]) % (len(a) + 1), b[2:].view(np.uint16)[: len(a)]
+    words = np.where(np.arange(len(a)) >= begin, words, 0)
+    return np.concatenate([np.where(words >> n & 1, a, 0).astype(a.dtype) for n in (bit, bit - 1)])
+
+
+def by_index(dtype):
+    """In lane i where the index is the first int32 of b + i; then where it is four more."""
+
+    def scalar(a, b):
+        seen = b.view(np.int32)[1:][: len(a)]
+        wanted = b.view(np.int32)[0] + np.arange(len(a), dtype=np.int32)
+        wide = a.view(dtype).astype(WIDE[dtype])
+        return np.concatenate([chosen(wide, seen == wanted), np.where(seen == wanted + np.int32(4), wide, 0) + 0])
+
+    return scalar
+
+
+def some_by_index(a, b):
+    """Zeros are wanted, in the upper lanes of vectors that begin before a and b."""
+    begin = int(b[0]) % (len(a) + 1)
+    seen = b.view(np.int32)[1:][: len(a) - begin]
+    return np.concatenate([np.zeros_like(a[:begin]), np.where(seen == 0, a[: len(a) - begin], 0).astype(a.dtype)])
+
+
+def lanes_of_bits(a, b):
+    return np.where(b.view(np.uint16)[0] >> np.arange(len(a)) & 1, a, 0).astype(a.dtype) + 0
+
+
+def slid(size):
+    return lambda a, b: np.concatenate([b[len(b) - size :], a[: len(a) - size]])
+
+
 def first_bytes(a, b):
     return np.where(np.arange(len(a)) < (int(b[0]) % len(a) & ~1), a, 0x5A)
 
@@ -119,7 +171,8 @@ def first_bytes(a, b):
 F16, BF16 = np.float16, ml_dtypes.bfloat16
 WIDE = {F16: np.float32, BF16: np.float32, np.float32: np.float32, np.float64: np.float64}
 
-# Name: widths, dtypes of a, b and what comes out, bytes of each for 16 bytes of the vector, and the definition.
+# Name: widths, dtypes of a, b and what comes out, bytes of each for 16 bytes of the vector (a pair: some before those),
+# and the definition.
 PRIMITIVES = {
     "copy": (FLOATS, "u1 u1 u1", (16, 0, 16), lambda a, b: a),
     "stream": (FLOATS, "u1 u1 u1", (16, 0, 16), lambda a, b: a),
@@ -159,6 +212,29 @@ PRIMITIVES = {
     },
     "unzip_three_2": (("16",), "u1 u1 u1", (48, 0, 48), split(2)),
     "unzip_three_4": (("16",), "u1 u1 u1", (48, 0, 48), split(4)),
+    **{
+        f"{some}bit_{kind}": (("vector",), f"{number} u1 {wide}", (size, (2, words), 32), by_bit(dtype))
+        for some in ("", "some_")
+        for kind, number, wide, size, words, dtype in (
+            ("f32", "f4", "f4", 16, 8, np.float32),
+            ("f64", "f8", "f8", 16, 4, np.float64),
+            ("half", "u2", "f4", 8, 8, F16),
+            ("bfloat", "u2", "f4", 8, 8, BF16),
+        )
+    },
+    "lower_f32": (("vector",), "f4 u1 f4", (16, (2, 8), 32), by_lower_bit),
+    "lower_f64": (("vector",), "f8 u1 f8", (16, (2, 4), 32), by_lower_bit),
+    "equal_f32": (("vector",), "f4 i4 f4", (16, (4, 16), 48), by_index(np.float32)),
+    "equal_f64": (("vector",), "f8 i4 f8", (16, (4, 8), 48), by_index(np.float64)),
+    "equal_half": (("vector",), "u2 i4 f4", (8, (4, 16), 48), by_index(F16)),
+    "equal_bfloat": (("vector",), "u2 i4 f4", (8, (4, 16), 48), by_index(BF16)),
+    "some_equal_f32": (("vector",), "f4 i4 f4", (16, (4, 16), 16), some_by_index),
+    "some_equal_f64": (("vector",), "f8 i4 f8", (16, (4, 8), 16), some_by_index),
+    "slide_4": (("vector",), "u1 u1 u1", (16, 16, 16), slid(4)),
+    "slide_8": (("vector",), "u1 u1 u1", (16, 16, 16), slid(8)),
+    "slide_16": (("vector",), "u1 u1 u1", (16, 16, 16), slid(16)),
+    "add_lanes_f32": (("vector",), "f4 u1 f4", (16, 2, 16), lanes_of_bits),
+    "add_lanes_f64": (("vector",), "f8 u1 f8", (16, 2, 16), lanes_of_bits),
     **{f"zip_three_{size}": (("16",), "u1 u1 u1", (48, 0, 48), joined(size)) for size in (2, 4, 8)},
 }
 
@@ -230,10 +306,13 @@ def calls(name, widest, rng):
     widths, dtypes, sizes, scalar = PRIMITIVES[name]
     first, second, out = (np.dtype(dtype) for dtype in dtypes.split())
     for width in widths:
-        read = [size * width_in_bytes(width, widest) // 16 for size in sizes]
-        read[1] = sizes[1] if sizes[1] < 8 else read[1]     # bytes that tell what to do
+        heads, each = zip(*(size if isinstance(size, tuple) else (0, size) for size in sizes), strict=True)
+        read = [head + size * width_in_bytes(width, widest) // 16 for head, size in zip(heads, each, strict=True)]
+        read[1] = sizes[1] if sizes[1] in range(8) else read[1]     # bytes that tell what to do
         inputs = zip((first, second), read[:2], strict=True)
         for a, b in zip(*(examples(rng, dtype, size // dtype.itemsize) for dtype, size in inputs), strict=True):
+            if "equal" in name:     # else hardly an index would be a wanted one
+                b[1:] = rng.choice([0, 1, 4], len(b) - 1) + (0 if "some" in name else b[0] + np.arange(len(b) - 1))
             with np.errstate(all="ignore"):
                 wanted = scalar(a, b)[: read[2] // out.itemsize]
             yield width, (a, b), out, wanted
