@@ -141,4 +141,5 @@ SIMD_INLINE void simd_clear_signs(void *x, size_t bytes)
 #include "simd_halves.h"
 #include "simd_lanes.h"
 #include "simd_order.h"
+#include "simd_lookup.h"
 #endif

@@ -6,7 +6,7 @@ A vector has bytes. What its lanes are, the type of an argument says that points
 is wanted, that of the pointer `width`. Neither is followed. A load of 16-bit numbers widens them. Sizes are constants
 to the C compiler, and what they exclude is not compiled.
 """
-from libc.stdint cimport int64_t, uint16_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t
 
 cdef extern from "half.h" nogil:
     ctypedef struct half "aclnn_bw_half":
@@ -36,12 +36,16 @@ cdef extern from "simd.h" nogil:
     # Which lanes of a vector.
     ctypedef struct lanes "simd_lanes":
         pass
+    # Which lane goes where.
+    ctypedef struct places "simd_places":
+        pass
     enum:
         VECTOR_BYTES "SIMD_BYTES"
         READS_ALL_2 "SIMD_READS_ALL_2"
         READS_ALL_4 "SIMD_READS_ALL_4"
         HALF_BYTES "SIMD_HALF_BYTES"
         LINE "SIMD_LINE"    # bytes of a cache line
+        LOOKS_FAR "SIMD_LOOKS_FAR"
     void simd_load(void* x, const void* source) noexcept
     void simd_load_half(void* x, const void* source) noexcept
     void simd_load_bfloat(void* x, const void* source) noexcept
@@ -87,6 +91,19 @@ cdef extern from "simd.h" nogil:
     void simd_zip_three_2(void* to, void* x, void* y, void* z) noexcept
     void simd_zip_three_4(void* to, void* x, void* y, void* z) noexcept
     void simd_zip_three_8(void* to, void* x, void* y, void* z) noexcept
+    void simd_places_4(places* some, int windows, const void* first, int results, int step, int term,
+                       int base) noexcept
+    void simd_places_8(places* some, int windows, const void* first, int results, int step, int term,
+                       int base) noexcept
+    void simd_lookup_4(vector* x, vector* a, places* some) noexcept
+    void simd_lookup_8(vector* x, vector* a, places* some) noexcept
+    void simd_lookup_two_4(vector* x, vector* a, vector* b, places* some) noexcept
+    void simd_lookup_two_8(vector* x, vector* a, vector* b, places* some) noexcept
+    void simd_lookup_bfloats(vector* x, const void* source, places* some) noexcept
+    void simd_block(vector* x, vector* a, int number) noexcept
+    void simd_join(vector* low, vector* high, vector* a, vector* b) noexcept
+    void simd_add_pairs_f32(vector* sum, vector* a, vector* b) noexcept
+    void simd_add_pairs_f64(vector* sum, vector* a, vector* b) noexcept
     void fence "simd_fence" () noexcept
     void prefetch "simd_prefetch" (const void* at) noexcept
     void prefetch_to_write "simd_prefetch_to_write" (const void* at) noexcept
@@ -262,3 +279,53 @@ cdef inline vec load_alone(const element* source, int word, vec* width) noexcept
     cdef element[MOST_LANES] block
     simd_copy_lanes(<element*>block, source, word, sizeof(element), sizeof(block))
     return load(<const element*>block, width)
+
+
+# Lookups: `places` say which lane goes where.
+
+
+cdef inline void find_places(places* some, int windows, const uint8_t* first, int results, int step, int term,
+                             int base, const element* numbers) noexcept nogil:
+    """Windows begin with every `step`th result r. Lane l: of number first[i] + k, term k = term + l // results of
+    result i = r + l % results, if it is less than first[i + 1]; lanes are numbered from first[r] + base on."""
+    if element is double:
+        simd_places_8(some, windows, first, results, step, term, base)
+    else:
+        simd_places_4(some, windows, first, results, step, term, base)
+
+
+cdef inline vector lookup(vector a, places* some, const element* numbers) noexcept nogil:
+    """Lanes of sums of such numbers; +0.0 where there is none."""
+    cdef vector x
+    if element is double:
+        simd_lookup_8(&x, &a, some)
+    else:
+        simd_lookup_4(&x, &a, some)
+    return x
+
+
+cdef inline vector lookup_two(vector a, vector b, places* some, const element* numbers) noexcept nogil:
+    """The same, of two vectors."""
+    cdef vector x
+    if element is double:
+        simd_lookup_two_8(&x, &a, &b, some)
+    else:
+        simd_lookup_two_4(&x, &a, &b, some)
+    return x
+
+
+cdef inline vector load_pairs(const element* source) noexcept nogil:
+    """source[2*i] + source[2*i + 1] in lane i."""
+    cdef vector x, y
+    if element is bfloat:
+        simd_load(&x, source)
+        simd_widen_bfloats(&y, &x, &x)
+        x = add(y, x, source)
+    else:
+        x = load(source, <vector*>NULL)
+        y = load(source + VECTOR_BYTES // sum_bytes(source), <vector*>NULL)
+        if element is double:
+            simd_add_pairs_f64(&x, &x, &y)
+        else:
+            simd_add_pairs_f32(&x, &x, &y)
+    return x

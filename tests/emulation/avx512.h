@@ -79,15 +79,7 @@ EMU __m512 emu_mm512_castps128_ps512(__m128 a) { emu512 r; memset(&r, EMU_GARBAG
 EMU __m512d emu_mm512_castpd256_pd512(__m256d a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.ypd[0] = a; return r.pd; }
 EMU __m512i emu_mm512_castsi128_si512(__m128i a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.x[0] = a; return r.si; }
 EMU __m512i emu_mm512_castsi256_si512(__m256i a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.y[0] = a; return r.si; }
-EMU __m512i emu_mm512_zextsi256_si512(__m256i a) { emu512 r; memset(&r, 0, 64); r.y[0] = a; return r.si; }
-EMU __m128d emu_mm512_castpd512_pd128(__m512d a) { return EMU_D(a).xpd[0]; }
-EMU __m256d emu_mm512_castpd512_pd256(__m512d a) { return EMU_D(a).ypd[0]; }
-EMU __m128 emu_mm512_castps512_ps128(__m512 a) { return EMU_F(a).xps[0]; }
-EMU __m256 emu_mm512_castps512_ps256(__m512 a) { return EMU_F(a).yps[0]; }
-EMU __m256i emu_mm512_castsi512_si256(__m512i a) { return EMU_I(a).y[0]; }
 EMU __m128 emu_mm512_extractf32x4_ps(__m512 a, int k) { return EMU_F(a).xps[k & 3]; }
-EMU __m256 emu_mm512_extractf32x8_ps(__m512 a, int k) { return EMU_F(a).yps[k & 1]; }
-EMU __m256i emu_mm512_extracti64x4_epi64(__m512i a, int k) { return EMU_I(a).y[k & 1]; }
 EMU __m512i emu_mm512_inserti64x4(__m512i a, __m256i b, int k) { emu512 r = EMU_I(a); r.y[k & 1] = b; return r.si; }
 
 /* Whole loads and stores. */
@@ -172,10 +164,6 @@ EMU __m512d emu_mm512_mask_add_pd(__m512d s, __mmask8 k, __m512d a, __m512d b)
 {
     return EMU_CHOOSE(8, q, EMU_D(s), EMU_D(emu_mm512_add_pd(a, b))).pd;
 }
-EMU __m512i emu_mm512_mask_add_epi32(__m512i s, __mmask16 k, __m512i a, __m512i b)
-{
-    return EMU_CHOOSE(16, i, EMU_I(s), EMU_I(emu_mm512_add_epi32(a, b))).si;
-}
 EMU __m512i emu_mm512_mask_or_epi32(__m512i s, __mmask16 k, __m512i a, __m512i b)
 {
     return EMU_CHOOSE(16, i, EMU_I(s), EMU_I(emu_mm512_or_si512(a, b))).si;
@@ -205,13 +193,10 @@ EMU __m512i emu_mm512_mask_blend_epi16(__mmask32 k, __m512i a, __m512i b)
 EMU_CMP(emu_mm512_cmpeq_epi32_mask, __mmask16, __m512i, emu512, i, 16, a.i[j] == b.i[j])
 EMU_CMP(emu_mm512_cmpge_epu32_mask, __mmask16, __m512i, emu512, i, 16, a.i[j] >= b.i[j])
 EMU_CMP(emu_mm512_cmpneq_epi16_mask, __mmask32, __m512i, emu512, w, 32, a.w[j] != b.w[j])
-EMU_CMP(emu_mm512_test_epi32_mask, __mmask16, __m512i, emu512, i, 16, (a.i[j] & b.i[j]) != 0)
 EMU_CMP(emu_mm256_cmpeq_epi32_mask, __mmask8, __m256i, emu256, i, 8, a.i[j] == b.i[j])
 EMU_CMP(emu_mm256_cmpneq_epi16_mask, __mmask16, __m256i, emu256, w, 16, a.w[j] != b.w[j])
 EMU_CMP(emu_mm_cmpneq_epi16_mask, __mmask8, __m128i, emu128, w, 8, a.w[j] != b.w[j])
-EMU_CMP(emu_mm256_cmpgt_epu8_mask, __mmask32, __m256i, emu256, b, 32, a.b[j] > b.b[j])
 EMU_CMP(emu_mm256_test_epi16_mask, __mmask16, __m256i, emu256, w, 16, (a.w[j] & b.w[j]) != 0)
-EMU_CMP(emu_mm_cmpgt_epu8_mask, __mmask16, __m128i, emu128, b, 16, a.b[j] > b.b[j])
 EMU_CMP(emu_mm_cmplt_epu8_mask, __mmask16, __m128i, emu128, b, 16, a.b[j] < b.b[j])
 EMU_CMP(emu_mm_test_epi16_mask, __mmask8, __m128i, emu128, w, 8, (a.w[j] & b.w[j]) != 0)
 EMU __mmask16 emu_mm512_mask_cmpeq_epi32_mask(__mmask16 k, __m512i a, __m512i b)
@@ -273,13 +258,6 @@ EMU __m512i emu_mm512_cvtepu16_epi32(__m256i a)
     emu256 s = {.si = a};
     emu512 r;
     EMU_LANES(16) r.i[j] = s.w[j];
-    return r.si;
-}
-EMU __m512i emu_mm512_cvtepu8_epi16(__m256i a)
-{
-    emu256 s = {.si = a};
-    emu512 r;
-    EMU_LANES(32) r.w[j] = s.b[j];
     return r.si;
 }
 EMU __m512i emu_mm512_cvtepu8_epi32(__m128i a)
@@ -354,6 +332,10 @@ EMU_PERMUTE2(emu_mm512_permutex2var_epi16, si, __m512i, w, 32)
 EMU_PERMUTE(emu_mm512_permutexvar_ps, ps, __m512, i, 16)
 EMU_PERMUTE(emu_mm512_permutexvar_pd, pd, __m512d, q, 8)
 EMU_PERMUTE(emu_mm512_permutexvar_epi16, si, __m512i, w, 32)
+EMU __m512i emu_mm512_maskz_slli_epi32(__mmask16 k, __m512i a, unsigned n)
+{
+    return EMU_CHOOSE(16, i, EMU_ZERO, EMU_I(emu_mm512_slli_epi32(a, n))).si;
+}
 EMU __m512 emu_mm512_maskz_permutexvar_ps(__mmask16 k, __m512i x, __m512 a)
 {
     return EMU_CHOOSE(16, i, EMU_ZERO, EMU_F(emu_mm512_permutexvar_ps(x, a))).ps;
@@ -361,10 +343,6 @@ EMU __m512 emu_mm512_maskz_permutexvar_ps(__mmask16 k, __m512i x, __m512 a)
 EMU __m512d emu_mm512_maskz_permutexvar_pd(__mmask8 k, __m512i x, __m512d a)
 {
     return EMU_CHOOSE(8, q, EMU_ZERO, EMU_D(emu_mm512_permutexvar_pd(x, a))).pd;
-}
-EMU __m512i emu_mm512_maskz_permutexvar_epi16(__mmask32 k, __m512i x, __m512i a)
-{
-    return EMU_CHOOSE(32, w, EMU_ZERO, EMU_I(emu_mm512_permutexvar_epi16(x, a))).si;
 }
 EMU __m512 emu_mm512_maskz_permutex2var_ps(__mmask16 k, __m512 a, __m512i x, __m512 b)
 {
@@ -378,8 +356,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 /* The true names. */
 #undef _mm256_cmpeq_epi32_mask
 #define _mm256_cmpeq_epi32_mask emu_mm256_cmpeq_epi32_mask
-#undef _mm256_cmpgt_epu8_mask
-#define _mm256_cmpgt_epu8_mask emu_mm256_cmpgt_epu8_mask
 #undef _mm256_cmpneq_epi16_mask
 #define _mm256_cmpneq_epi16_mask emu_mm256_cmpneq_epi16_mask
 #undef _mm256_mask_cmpeq_epi32_mask
@@ -416,18 +392,10 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_and_si512 emu_mm512_and_si512
 #undef _mm512_castpd256_pd512
 #define _mm512_castpd256_pd512 emu_mm512_castpd256_pd512
-#undef _mm512_castpd512_pd128
-#define _mm512_castpd512_pd128 emu_mm512_castpd512_pd128
-#undef _mm512_castpd512_pd256
-#define _mm512_castpd512_pd256 emu_mm512_castpd512_pd256
 #undef _mm512_castpd_si512
 #define _mm512_castpd_si512 emu_mm512_castpd_si512
 #undef _mm512_castps128_ps512
 #define _mm512_castps128_ps512 emu_mm512_castps128_ps512
-#undef _mm512_castps512_ps128
-#define _mm512_castps512_ps128 emu_mm512_castps512_ps128
-#undef _mm512_castps512_ps256
-#define _mm512_castps512_ps256 emu_mm512_castps512_ps256
 #undef _mm512_castps_si512
 #define _mm512_castps_si512 emu_mm512_castps_si512
 #undef _mm512_castsi128_si512
@@ -438,8 +406,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_castsi512_pd emu_mm512_castsi512_pd
 #undef _mm512_castsi512_ps
 #define _mm512_castsi512_ps emu_mm512_castsi512_ps
-#undef _mm512_castsi512_si256
-#define _mm512_castsi512_si256 emu_mm512_castsi512_si256
 #undef _mm512_cmp_ps_mask
 #define _mm512_cmp_ps_mask emu_mm512_cmp_ps_mask
 #undef _mm512_cmpeq_epi32_mask
@@ -450,8 +416,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_cvtepi32_epi16 emu_mm512_cvtepi32_epi16
 #undef _mm512_cvtepu16_epi32
 #define _mm512_cvtepu16_epi32 emu_mm512_cvtepu16_epi32
-#undef _mm512_cvtepu8_epi16
-#define _mm512_cvtepu8_epi16 emu_mm512_cvtepu8_epi16
 #undef _mm512_cvtepu8_epi32
 #define _mm512_cvtepu8_epi32 emu_mm512_cvtepu8_epi32
 #undef _mm512_cvtepu8_epi64
@@ -462,10 +426,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_cvtps_ph emu_mm512_cvtps_ph
 #undef _mm512_extractf32x4_ps
 #define _mm512_extractf32x4_ps emu_mm512_extractf32x4_ps
-#undef _mm512_extractf32x8_ps
-#define _mm512_extractf32x8_ps emu_mm512_extractf32x8_ps
-#undef _mm512_extracti64x4_epi64
-#define _mm512_extracti64x4_epi64 emu_mm512_extracti64x4_epi64
 #undef _mm512_inserti64x4
 #define _mm512_inserti64x4 emu_mm512_inserti64x4
 #undef _mm512_loadu_pd
@@ -474,8 +434,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_loadu_ps emu_mm512_loadu_ps
 #undef _mm512_loadu_si512
 #define _mm512_loadu_si512 emu_mm512_loadu_si512
-#undef _mm512_mask_add_epi32
-#define _mm512_mask_add_epi32 emu_mm512_mask_add_epi32
 #undef _mm512_mask_add_pd
 #define _mm512_mask_add_pd emu_mm512_mask_add_pd
 #undef _mm512_mask_add_ps
@@ -506,12 +464,12 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_maskz_permutex2var_pd emu_mm512_maskz_permutex2var_pd
 #undef _mm512_maskz_permutex2var_ps
 #define _mm512_maskz_permutex2var_ps emu_mm512_maskz_permutex2var_ps
-#undef _mm512_maskz_permutexvar_epi16
-#define _mm512_maskz_permutexvar_epi16 emu_mm512_maskz_permutexvar_epi16
 #undef _mm512_maskz_permutexvar_pd
 #define _mm512_maskz_permutexvar_pd emu_mm512_maskz_permutexvar_pd
 #undef _mm512_maskz_permutexvar_ps
 #define _mm512_maskz_permutexvar_ps emu_mm512_maskz_permutexvar_ps
+#undef _mm512_maskz_slli_epi32
+#define _mm512_maskz_slli_epi32 emu_mm512_maskz_slli_epi32
 #undef _mm512_min_epu32
 #define _mm512_min_epu32 emu_mm512_min_epu32
 #undef _mm512_movepi32_mask
@@ -568,8 +526,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_stream_si512 emu_mm512_stream_si512
 #undef _mm512_sub_epi32
 #define _mm512_sub_epi32 emu_mm512_sub_epi32
-#undef _mm512_test_epi32_mask
-#define _mm512_test_epi32_mask emu_mm512_test_epi32_mask
 #undef _mm512_unpackhi_epi16
 #define _mm512_unpackhi_epi16 emu_mm512_unpackhi_epi16
 #undef _mm512_unpackhi_epi32
@@ -582,10 +538,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_unpacklo_epi32 emu_mm512_unpacklo_epi32
 #undef _mm512_unpacklo_epi64
 #define _mm512_unpacklo_epi64 emu_mm512_unpacklo_epi64
-#undef _mm512_zextsi256_si512
-#define _mm512_zextsi256_si512 emu_mm512_zextsi256_si512
-#undef _mm_cmpgt_epu8_mask
-#define _mm_cmpgt_epu8_mask emu_mm_cmpgt_epu8_mask
 #undef _mm_cmplt_epu8_mask
 #define _mm_cmplt_epu8_mask emu_mm_cmplt_epu8_mask
 #undef _mm_cmpneq_epi16_mask

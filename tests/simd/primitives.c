@@ -118,6 +118,48 @@ OF_WIDTH(zip_three_2, 16, simd_vector_16, LOAD_THREE simd_zip_three_2(to, &x, &y
 OF_WIDTH(zip_three_4, 16, simd_vector_16, LOAD_THREE simd_zip_three_4(to, &x, &y, &z);)
 OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y, &z);)
 
+/* The first terms of 16 results; of how many each has, up to `most`, b tells: of those of the first window, and behind
+ * it again. The last window is taken. */
+#define FIRST(count, most)                                                      \
+    const int results = (int)(count), windows = results > 8 ? 1 : results > 4 ? 2 : 3; \
+    const int shift = (windows - 1) * results;                                  \
+    char first[17];                                                             \
+    simd_places all[3];                                                         \
+    first[0] = 0;                                                               \
+    for (int i = 1; i < 17; i++)                                                \
+        first[i] = (char)(first[i - 1] + (i <= shift ? 1 : i > shift + results ? 0 : \
+                                          ((const unsigned char *)b)[i - shift] % ((most) + 1)));
+OF_WIDTH(lookup_4, vector, simd_vector, FIRST(sizeof x / 4 / 2, 2)
+         simd_places_4(all, windows, first, results, results, 0, 0);
+         simd_load(&x, a); simd_lookup_4(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(lookup_late_4, vector, simd_vector, FIRST(1, 20)
+         simd_places_4(all, windows, first, results, results, 4, 4);
+         simd_load(&x, a); simd_lookup_4(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(lookup_two_4, vector, simd_vector, FIRST(sizeof x / 4, 2)
+         simd_places_4(all, windows, first, results, results, 1, 0);
+         simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_lookup_two_4(&x, &x, &y, &all[windows - 1]);
+         simd_store(to, &x);)
+OF_WIDTH(lookup_8, vector, simd_vector, FIRST(sizeof x / 8 / 2, 2)
+         simd_places_8(all, windows, first, results, results, 0, 0);
+         simd_load(&x, a); simd_lookup_8(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(lookup_late_8, vector, simd_vector, FIRST(1, 20)
+         simd_places_8(all, windows, first, results, results, 4, 4);
+         simd_load(&x, a); simd_lookup_8(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(lookup_two_8, vector, simd_vector, FIRST(sizeof x / 8, 2)
+         simd_places_8(all, windows, first, results, results, 1, 0);
+         simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_lookup_two_8(&x, &x, &y, &all[windows - 1]);
+         simd_store(to, &x);)
+OF_WIDTH(lookup_bfloats, vector, simd_vector, FIRST(sizeof x / 4, 2)
+         simd_places_4(all, windows, first, results, results, 1, 0);
+         simd_lookup_bfloats(&x, a, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(block, vector, simd_vector, const int blocks = sizeof x / 16; simd_load(&x, a);
+         for (int k = 0; k < blocks; k++) simd_block(&y, &x, k), memcpy((char *)to + 16 * k, &y, 16);)
+OF_WIDTH(join, vector, simd_vector, simd_load(&x, a); simd_load(&y, b); simd_join(&y, &z, &x, &y); STORE_TWO)
+OF_WIDTH(add_pairs_f32, vector, simd_vector,
+         simd_load(&x, a); simd_load(&y, b); simd_add_pairs_f32(&x, &x, &y); simd_store(to, &x);)
+OF_WIDTH(add_pairs_f64, vector, simd_vector,
+         simd_load(&x, a); simd_load(&y, b); simd_add_pairs_f64(&x, &x, &y); simd_store(to, &x);)
+
 #define NAMED(name) {#name, name},
 #define OF_EACH_NAMED(name) NAMED(name##_vector) NAMED(name##_half) NAMED(name##_16)
 #define OF_BLOCKS_NAMED(name) NAMED(name##_vector) NAMED(name##_32) NAMED(name##_16)
@@ -169,6 +211,17 @@ static const struct {
     NAMED(zip_three_2_16)
     NAMED(zip_three_4_16)
     NAMED(zip_three_8_16)
+    NAMED(lookup_4_vector)
+    NAMED(lookup_8_vector)
+    NAMED(lookup_late_4_vector)
+    NAMED(lookup_late_8_vector)
+    NAMED(lookup_two_4_vector)
+    NAMED(lookup_two_8_vector)
+    NAMED(lookup_bfloats_vector)
+    NAMED(block_vector)
+    NAMED(join_vector)
+    NAMED(add_pairs_f32_vector)
+    NAMED(add_pairs_f64_vector)
 };
 
 struct call {

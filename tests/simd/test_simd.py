@@ -116,6 +116,32 @@ def first_bytes(a, b):
     return np.where(np.arange(len(a)) < (int(b[0]) % len(a) & ~1), a, 0x5A)
 
 
+def looked_up(share, most, term, base):
+    """The terms from `term` on of as many results as are that share of the lanes."""
+
+    def scalar(a, b):
+        lanes = len(b) // a.dtype.itemsize
+        results = max(1, int(lanes * share))
+        first = np.cumsum([0, *(b[1 : results + 1] % (most + 1))])
+        made = np.zeros(lanes, a.dtype)
+        for lane in range(lanes):
+            result, place = lane % results, term + lane // results
+            if first[result] + place < first[result + 1]:
+                made[lane] = a[first[result] + place - first[0] - base]
+        return made
+
+    return scalar
+
+
+def halves(a, b):
+    return np.stack([a.reshape(2, -1), b.reshape(2, -1)], 1).reshape(-1)
+
+
+def pairs(a, b):
+    both = np.concatenate([a, b])
+    return both[::2] + both[1::2]
+
+
 F16, BF16 = np.float16, ml_dtypes.bfloat16
 WIDE = {F16: np.float32, BF16: np.float32, np.float32: np.float32, np.float64: np.float64}
 
@@ -160,6 +186,20 @@ PRIMITIVES = {
     "unzip_three_2": (("16",), "u1 u1 u1", (48, 0, 48), split(2)),
     "unzip_three_4": (("16",), "u1 u1 u1", (48, 0, 48), split(4)),
     **{f"zip_three_{size}": (("16",), "u1 u1 u1", (48, 0, 48), joined(size)) for size in (2, 4, 8)},
+    **{
+        f"{name}_{size}": (("vector",), f"u{size} u1 u{size}", (read, 16, 16), scalar)
+        for name, read, scalar in (
+            ("lookup", 16, looked_up(1 / 2, 2, 0, 0)),
+            ("lookup_late", 16, looked_up(0, 20, 4, 4)),
+            ("lookup_two", 32, looked_up(1, 2, 1, 0)),
+        )
+        for size in (4, 8)
+    },
+    "lookup_bfloats": (("vector",), "u2 u1 f4", (16, 16, 16), lambda a, b: looked_up(1, 2, 1, 0)(bfloats(a), b)),
+    "block": (("vector",), "u1 u1 u1", (16, 0, 16), lambda a, b: a),
+    "join": (("vector",), "u1 u1 u1", (16, 16, 32), halves),
+    "add_pairs_f32": (("vector",), "f4 f4 f4", (16, 16, 16), pairs),
+    "add_pairs_f64": (("vector",), "f8 f8 f8", (16, 16, 16), pairs),
 }
 
 
