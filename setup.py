@@ -43,6 +43,7 @@ C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32 and not SANITIZE
 UNIT_FLAGS = {
     "avg_pool2d": ["--param=max-inline-insns-single=110"],
     "replication_pad2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
+    "max_pool2d_forward": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "im2col": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
 }
 DIRECTIVES = {

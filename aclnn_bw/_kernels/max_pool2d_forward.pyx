@@ -1,0 +1,511 @@
+"""MaxPool2dWithMask: out[oh, ow] = the maximum of the window's positions in the image, ih = oh*sH - pH + kh and
+iw = ow*sW - pW + kw, and the mask that says where it lies (max_pool2d.pxd of the core draws it).
+
+The law is that of PyTorch's max_pool2d (aten/src/ATen/native/cpu/MaxPoolKernel.cpp): positions are compared in ascending
+kh*kW + kw; a greater value replaces what was there, and so does a NaN; what a NaN has won, no number wins back. -0.0 and
++0.0 are equal. Where no value is above -inf the first position in the image stays.
+
+Numerics. 16-bit types are compared as float32, which is exact both ways; nothing is rounded, but float32 on Ascend910,
+to float16, before it is compared. A vector compares each lane by itself, in the order above, so its width does not show
+in a bit.
+
+Bounds. Image rows are read at ih in [0, H), and of a row the columns [0, W), in whole vectors inside them
+(`split_pairs`). A row of phases has room for every window and every step of the kernel, and for a vector more: what
+vectors read beyond the last window is there, and not used. It holds -inf where the image has no column: nothing else
+writes there. A row of windows ends with a vector that overlaps the one before; of a row that is shorter than a vector,
+the first lanes are stored. Codes may be written beyond their row: what lies there is written afterwards, or the margin
+behind all codes. Words of the mask are written at kernel positions below K and windows below Ho*Wo, and their tail is
+zeroed to the pitch; indices at c*Ho*Wo + oh*Wo + ow; phase 1 has proved the shapes.
+
+| path | when | why | time against the path named |
+|---|---|---|---|
+| PHASES | strides up to 8, rows of 4 windows and more | the windows of a row lie side by side at each kernel position | |
+| . kept | kernels taller than their stride | a row of the image is split once | |
+| . two, three columns | kernels of so many | kernel columns are unrolled | |
+| SCAN | anything else | one window after the other | |
+| codes | bit mask, up to 64 kernel positions | a compare for 16 channels' bits instead of a read-modify-write for each | |
+| indices | argmax mask | places are counted as indices from the start | |
+| bits | bit mask, larger kernels | K compares for each word would take longer | |
+
+A row of the image is split into phases, element j of phase r being column j*sW + r - pW: the candidates of all windows
+of a row at kernel column kw are then phase kw % sW from element kw // sW on. A vector of windows goes through all kernel
+rows in registers. Its places begin at 0, or for an argmax mask at the window's corner, and grow by one from column to
+column.
+"""
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.string cimport memcpy, memset
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
+from aclnn_bw._core.max_pool2d cimport LANES, SCAN, MaxPool2dForwardPlan
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row, widened
+from aclnn_bw._kernels.simd cimport (
+    HALF_BYTES, VECTOR_BYTES, bfloat, count, element, half, load, load_cells, load_in_turn, real, simd_copy_first,
+    simd_mark_equal_2, simd_store, simd_tidy_nans, store, store_first, store_indices, store_words, take_greater, vec,
+    vector, vector_16, vector_half, zero,
+)
+
+cdef enum:
+    CHUNK = 64      # kernel columns whose offsets are listed at a time
+    WORD_LANES = 32     # of 2 bytes in any vector
+
+# Kernel rows and columns with which the windows of a row are compared at a time.
+cdef struct Pass:
+    int64_t windows
+    int64_t rows
+    int64_t columns
+    int64_t[CHUNK] offsets      # of a kernel column in a row of phases
+    int64_t at                  # elements of the ring before the first row of phases
+    int64_t slot                # elements of a row of phases
+    int64_t ring                # elements of the ring
+    int64_t place               # of the first kernel position, counted from `starts`
+    int64_t step                # from the place of the last kernel column to that of the next row's first
+    bint begins                 # with the window's first kernel position
+    bint ends                   # with its last
+    bint coded
+
+
+cdef inline void compare(const Pass* p, int64_t columns, element* to, char* places, const real* ring, real* best,
+                         real* labels, const real* starts, const real* firsts) noexcept nogil:
+    """A row of windows; `columns` of the kernel, of which the C compiler knows the number if it is 2 or 3."""
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef int64_t n = p.windows
+    cdef int64_t slot = p.slot
+    cdef int64_t step = p.step
+    cdef int64_t first = p.offsets[0]
+    cdef int64_t second = p.offsets[1]
+    cdef int64_t third = p.offsets[2]
+    cdef const real* end = ring + p.ring
+    cdef const real* row
+    cdef int64_t i = 0
+    cdef int64_t k, rows
+    cdef vector maximum, where, here
+    cdef char[VECTOR_BYTES] block
+    while True:
+        row = ring + p.at
+        rows = p.rows
+        here = count(load_cells(starts + i, &here), p.place, starts)
+        if p.begins:
+            maximum = load_cells(row + first + i, &maximum)
+            where = count(load_cells(firsts + i, &where), p.place, firsts)
+        else:
+            maximum = load_cells(best + i, &maximum)
+            where = load_cells(labels + i, &where)
+            take_greater(&maximum, &where, load_cells(row + first + i, &here), here, ring)
+        while True:
+            if columns == 2 or columns == 3:
+                here = count(here, 1, ring)
+                take_greater(&maximum, &where, load_cells(row + second + i, &here), here, ring)
+            if columns == 3:
+                here = count(here, 1, ring)
+                take_greater(&maximum, &where, load_cells(row + third + i, &here), here, ring)
+            if columns != 2 and columns != 3:
+                for k in range(1, columns):
+                    here = count(here, 1, ring)
+                    take_greater(&maximum, &where, load_cells(row + p.offsets[k] + i, &here), here, ring)
+            rows -= 1
+            if rows == 0:
+                break
+            row += slot
+            if row >= end:
+                row -= p.ring
+            here = count(here, step, ring)
+            take_greater(&maximum, &where, load_cells(row + first + i, &here), here, ring)
+        if not p.ends:
+            simd_store(best + i, &maximum)
+            simd_store(labels + i, &where)
+        else:
+            if element is bfloat:
+                simd_tidy_nans(&maximum)
+            if n >= lanes:
+                store(to + i, maximum)
+            else:
+                store_first(to, maximum, n)
+            if p.coded:
+                store_words(places + 2 * i, where, ring)
+            elif n >= lanes:
+                store_indices(places + 4 * i, where, ring)
+            else:
+                store_indices(<char*>block, where, ring)
+                simd_copy_first(places, <const char*>block, <size_t>(4 * n), sizeof(block))
+        i += lanes
+        if i >= n:
+            break
+        i = least(i, n - lanes)
+
+
+cdef void compare_row(const Pass* p, element* to, char* places, const real* ring, real* best, real* labels,
+                      const real* starts, const real* firsts) noexcept nogil:
+    if p.columns == 2:
+        compare(p, 2, to, places, ring, best, labels, starts, firsts)
+    elif p.columns == 3:
+        compare(p, 3, to, places, ring, best, labels, starts, firsts)
+    else:
+        compare(p, p.columns, to, places, ring, best, labels, starts, firsts)
+
+
+cdef inline void split_piece(real* even, real* odd, const element* source, vec* width) noexcept nogil:
+    cdef vec x, y
+    load_in_turn(source, &x, &y)
+    simd_store(even, &x)
+    simd_store(odd, &y)
+
+
+cdef inline void split_pairs(real* even, real* odd, const element* source, int64_t n) noexcept nogil:
+    """even[:(n + 1)//2], odd[:n//2] = source[:n:2], source[1:n:2]. The last vectors overlap those before."""
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef int64_t some = HALF_BYTES // <int64_t>sizeof(real)
+    cdef int64_t few = 16 // <int64_t>sizeof(real)
+    cdef int64_t pairs = n >> 1
+    cdef int64_t i = 0
+    if pairs >= lanes:
+        while i < pairs - lanes:
+            split_piece(even + i, odd + i, source + 2 * i, <vector*>NULL)
+            i += lanes
+        i = pairs - lanes
+        split_piece(even + i, odd + i, source + 2 * i, <vector*>NULL)
+    elif some < lanes and pairs >= some:
+        split_piece(even, odd, source, <vector_half*>NULL)
+        i = pairs - some
+        split_piece(even + i, odd + i, source + 2 * i, <vector_half*>NULL)
+    elif few < some and pairs >= few:
+        split_piece(even, odd, source, <vector_16*>NULL)
+        i = pairs - few
+        split_piece(even + i, odd + i, source + 2 * i, <vector_16*>NULL)
+    else:
+        for i in range(pairs):
+            even[i] = widened(source + 2 * i, even)
+            odd[i] = widened(source + 2 * i + 1, odd)
+    if n & 1:
+        even[pairs] = widened(source + n - 1, even)
+
+
+cdef inline void split_two(const MaxPool2dForwardPlan* plan, real* to, const element* row) noexcept nogil:
+    """A row whose columns lie side by side into two phases. One element may be more than any window needs."""
+    cdef int64_t pad = plan.w.pad
+    split_pairs(to + (pad & 1) * plan.phase_pitch + (pad >> 1), to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1),
+                row, plan.w.size)
+
+
+cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* row, real* cells) noexcept nogil:
+    """The phases of a row of the image, of which the padding has been set to -inf."""
+    cdef int64_t stride = plan.w.stride
+    cdef int64_t pad = plan.w.pad
+    cdef int64_t size = plan.w.size
+    cdef int64_t n = plan.w.out + plan.w.terms - 1      # elements of a phase
+    cdef bint two = stride == 2 and plan.phases == 2
+    cdef int64_t r, j, j_end, iw
+    if stride == 1:
+        # A kernel may end before the row does.
+        size = least(n - pad, size)
+        load_row(to + pad, row, plan.self_strides[3], size)
+        if real is float:
+            if plan.reduced:
+                round_to_half_row(to + pad, size)
+        return
+    if two and plan.self_strides[3] == 1 and not plan.reduced:
+        split_two(plan, to, row)
+        return
+    load_row(cells, row, plan.self_strides[3], size)
+    if real is float:
+        if plan.reduced:
+            round_to_half_row(cells, size)
+    if two:
+        split_two(plan, to, <const real*>cells)
+        return
+    for r in range(plan.phases):
+        j = ceil_div(most(pad - r, 0), stride)
+        iw = j * stride + r - pad
+        j_end = least(n, j + quotient(size - 1 - iw, stride) + 1) if iw < size else j
+        while j < j_end:
+            to[j] = cells[iw]
+            iw += stride
+            j += 1
+        to += plan.phase_pitch
+
+
+cdef void find_offsets(const MaxPool2dForwardPlan* plan, Pass* p, int64_t kw) noexcept nogil:
+    """Of the kernel columns from kw on."""
+    cdef int64_t t = quotient(kw, plan.phases)
+    cdef int64_t r = kw - t * plan.phases
+    cdef int64_t k
+    p.columns = least(plan.w.kernel - kw, CHUNK)
+    for k in range(p.columns):
+        p.offsets[k] = r * plan.phase_pitch + t
+        r += 1
+        if r == plan.phases:
+            r = 0
+            t += 1
+
+
+cdef void set_bits(char* words, const int32_t* places, int64_t pitch, unsigned bit, int64_t n) noexcept nogil:
+    """words[places[i]*pitch + i] |= bit, at any address."""
+    cdef uint16_t word
+    cdef int64_t i
+    for i in range(n):
+        memcpy(&word, words + 2 * (places[i] * pitch + i), sizeof(word))
+        word |= <uint16_t>bit
+        memcpy(words + 2 * (places[i] * pitch + i), &word, sizeof(word))
+
+
+# Where the maxima of a plane's rows go, and what is read on the way.
+cdef struct Work:
+    char* scratch
+    char* mask              # of the group, or the plane's indices
+    uint16_t* codes         # of the plane's windows in the band, or NULL
+    unsigned bit            # of the plane in a word
+
+
+cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const element* self__hw, element* out__hw,
+                    int64_t oh, int64_t rows, const real* compared) noexcept nogil:
+    """PHASES: `rows` rows of windows of a plane from row oh."""
+    cdef real* ring = <real*>(work.scratch + plan.at_ring)
+    cdef real* cells = <real*>(work.scratch + plan.at_cells)
+    cdef real* best = <real*>(work.scratch + plan.at_best)
+    cdef real* labels = <real*>(work.scratch + plan.at_labels)
+    cdef const real* starts = <const real*>(work.scratch + plan.at_starts)
+    cdef const real* firsts = <const real*>(work.scratch + plan.at_firsts)
+    cdef int32_t* wide = <int32_t*>(work.scratch + plan.at_places)
+    cdef element* narrow = <element*>cells      # the image's row is done with when the maxima are stored
+    cdef bint dense = plan.out_strides[3] == 1
+    cdef int64_t kernel = plan.h.kernel
+    cdef int64_t height = plan.h.size
+    cdef int64_t label_pitch = plan.w.size if plan.argmax else plan.w.kernel
+    cdef int64_t most_rows = plan.ring if plan.w.kernel <= CHUNK else 1
+    cdef int64_t top = oh * plan.h.stride - plan.h.pad
+    cdef int64_t known = most(top, 0)       # the rows from here on are not in the ring
+    cdef int64_t lap = known                # the row that lies in the ring's first place
+    cdef int64_t ih, bottom, r, kw, base
+    cdef char* places = <char*>work.codes
+    cdef element* to
+    cdef Pass p
+    p.windows = plan.w.out
+    p.slot = plan.phase_pitch * plan.phases
+    p.ring = plan.ring * p.slot
+    p.coded = plan.coded
+    find_offsets(plan, &p, 0)
+    while rows > 0:
+        to = out__hw + oh * plan.out_strides[2] if dense else narrow
+        if plan.argmax:
+            places = work.mask + 4 * oh * p.windows
+        elif not plan.coded:
+            places = <char*>wide
+        base = top * plan.w.size - plan.w.pad if plan.argmax else 0
+        ih = most(top, 0)
+        bottom = least(top + kernel, height)
+        p.begins = True
+        while ih < bottom:
+            p.rows = least(most_rows, bottom - ih)
+            if not plan.keeps:
+                known = lap = ih
+            while lap + plan.ring <= ih:
+                lap += plan.ring
+            p.at = (ih - lap) * p.slot
+            while known < ih + p.rows:
+                r = known - lap
+                split_row(plan, ring + (r if r < plan.ring else r - plan.ring) * p.slot,
+                          self__hw + known * plan.self_strides[2], cells)
+                known += 1
+            kw = 0
+            while kw < plan.w.kernel:
+                if plan.w.kernel > CHUNK:
+                    find_offsets(plan, &p, kw)
+                p.place = base + (ih - top) * label_pitch + kw
+                p.step = label_pitch - p.columns + 1
+                kw += p.columns
+                p.ends = ih + p.rows == bottom and kw == plan.w.kernel
+                compare_row(&p, to, places, <const real*>ring, best, labels, starts, firsts)
+                p.begins = False
+            ih += p.rows
+        if not dense:
+            store_row(out__hw + oh * plan.out_strides[2], plan.out_strides[3], <const element*>narrow, p.windows)
+        if plan.coded:
+            places += 2 * p.windows
+        elif not plan.argmax:
+            set_bits(work.mask + 2 * oh * p.windows, wide, plan.pitch, work.bit, p.windows)
+        top += plan.h.stride
+        oh += 1
+        rows -= 1
+
+
+cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const element* self__hw, element* out__hw,
+                    int64_t oh, int64_t rows, const real* compared) noexcept nogil:
+    """SCAN: the same."""
+    cdef real* cells = <real*>(work.scratch + plan.at_cells)
+    cdef real* best = <real*>(work.scratch + plan.at_best)
+    cdef int32_t* places = <int32_t*>(work.scratch + plan.at_places)
+    cdef element* narrow = <element*>cells
+    cdef uint16_t* codes = work.codes
+    cdef int64_t label_pitch = plan.w.size if plan.argmax else plan.w.kernel
+    cdef int64_t along = plan.w.stride if plan.argmax else 0
+    cdef int64_t n = plan.w.out
+    cdef int64_t top, ih, base, ow, iw, left
+    cdef real value, maximum
+    for oh in range(oh, oh + rows):
+        top = oh * plan.h.stride - plan.h.pad
+        ih = most(top, 0)
+        base = (ih - top) * label_pitch + (top * plan.w.size - plan.w.pad if plan.argmax else 0)
+        for ow in range(n):
+            best[ow] = -INFINITY
+            places[ow] = <int32_t>(base + ow * along + most(plan.w.pad - ow * plan.w.stride, 0))
+        for ih in range(ih, least(top + plan.h.kernel, plan.h.size)):
+            load_row(cells, self__hw + ih * plan.self_strides[2], plan.self_strides[3], plan.w.size)
+            if real is float:
+                if plan.reduced:
+                    round_to_half_row(cells, plan.w.size)
+            for ow in range(n):
+                left = ow * plan.w.stride - plan.w.pad
+                maximum = best[ow]
+                for iw in range(most(left, 0), least(left + plan.w.kernel, plan.w.size)):
+                    value = cells[iw]
+                    if value > maximum or value != value:
+                        maximum = value
+                        places[ow] = <int32_t>(base + ow * along + iw - left)
+                best[ow] = maximum
+            base += label_pitch
+        narrow_row(narrow, <const real*>best, n)
+        store_row(out__hw + oh * plan.out_strides[2], plan.out_strides[3], <const element*>narrow, n)
+        if plan.coded:
+            for ow in range(n):
+                codes[ow] = <uint16_t>places[ow]
+            codes += n
+        elif plan.argmax:
+            memcpy(work.mask + 4 * oh * n, places, <size_t>(4 * n))
+        else:
+            set_bits(work.mask + 2 * oh * n, <const int32_t*>places, plan.pitch, work.bit, n)
+
+
+cdef void make_words(char* words, const uint16_t* codes, int64_t pitch, int64_t lanes, int64_t code,
+                     int64_t n) noexcept nogil:
+    """words[i] has bit j set where codes[j*pitch + i] == code, for j < lanes and i < n. Beyond a row of codes others
+    lie, or the margin."""
+    cdef int64_t width = VECTOR_BYTES // 2
+    cdef int64_t i = 0
+    cdef int j
+    cdef vector word, seen
+    cdef char[VECTOR_BYTES] block
+    while True:
+        word = zero(&word)
+        if lanes == LANES:
+            for j in range(LANES):
+                seen = load_cells(codes + j * pitch + i, &seen)
+                simd_mark_equal_2(&word, &seen, code, 1 << j)
+        else:
+            for j in range(<int>lanes):
+                seen = load_cells(codes + j * pitch + i, &seen)
+                simd_mark_equal_2(&word, &seen, code, 1 << j)
+        if n < width:
+            simd_store(<char*>block, &word)
+            simd_copy_first(words, <const char*>block, <size_t>(2 * n), sizeof(block))
+            return
+        simd_store(words + 2 * i, &word)
+        i += width
+        if i >= n:
+            return
+        i = least(i, n - width)
+
+
+cdef void prepare(const MaxPool2dForwardPlan* plan, char* scratch, const real* compared) noexcept nogil:
+    """What all units of a range read: padding, and of each window of a row where its places begin and the first place in
+    the image."""
+    cdef real* ring = <real*>(scratch + plan.at_ring)
+    cdef char* starts = scratch + plan.at_starts
+    cdef char* firsts = scratch + plan.at_firsts
+    cdef int64_t i, start, first
+    for i in range(plan.ring * plan.phases * plan.phase_pitch):
+        ring[i] = -INFINITY
+    for i in range(plan.w.out + LANES):
+        start = i * plan.w.stride if plan.argmax else 0
+        first = start + most(plan.w.pad - i * plan.w.stride, 0)
+        if real is double:
+            (<int64_t*>starts)[i] = start
+            (<int64_t*>firsts)[i] = first
+        else:
+            (<int32_t*>starts)[i] = <int32_t>start
+            (<int32_t*>firsts)[i] = <int32_t>first
+
+
+cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+                     const real* compared, const element* stored) noexcept nogil:
+    """The units [begin, end); the last two arguments give their types only."""
+    cdef const element* self__nchw = <const element*>data[0]
+    cdef element* out__nchw = <element*>data[1]
+    cdef const element* self__hw
+    cdef element* out__hw
+    cdef int64_t windows = plan.w.out
+    cdef int64_t share = ceil_div(plan.mask_bytes - plan.mask_end, plan.units)
+    cdef int64_t oh = begin % plan.bands * plan.band
+    cdef int64_t group = begin // plan.bands
+    cdef int64_t n = group // plan.groups
+    cdef int64_t i, k, c, lane, lanes, rows, first, size
+    cdef Work work
+    group -= n * plan.groups
+    work.scratch = scratch
+    prepare(plan, scratch, compared)
+    while begin < end:
+        # What no window uses of the container is zeroed in equal shares.
+        first = least(plan.mask_end + begin * share, plan.mask_bytes)
+        memset(data[2] + first, 0, <size_t>(least(first + share, plan.mask_bytes) - first))
+        begin += 1
+        rows = least(plan.band, plan.h.out - oh)
+        lanes = least(plan.lanes, plan.channels - group * plan.lanes)
+        first = oh * windows
+        size = rows * windows
+        if plan.argmax:
+            work.mask = data[2] + 4 * (n * plan.groups + group) * plan.h.out * windows
+        else:
+            work.mask = data[2] + 2 * (n * plan.groups + group) * plan.kernel_size * plan.pitch
+            for k in range(plan.kernel_size):
+                # The last band zeroes the rest of the row; bits that are set one by one want zeros to begin with.
+                i = first + size if plan.coded else first
+                c = plan.pitch if oh + rows == plan.h.out else first + size
+                memset(work.mask + 2 * (k * plan.pitch + i), 0, <size_t>(2 * (c - i)))
+        for lane in range(lanes):
+            c = group * plan.lanes + lane
+            self__hw = self__nchw + n * plan.self_strides[0] + c * plan.self_strides[1]
+            out__hw = out__nchw + n * plan.out_strides[0] + c * plan.out_strides[1]
+            work.codes = <uint16_t*>(scratch + plan.at_codes) + lane * size
+            work.bit = <unsigned>(1 << lane)
+            if plan.algorithm == SCAN:
+                scan_rows(plan, &work, self__hw, out__hw, oh, rows, compared)
+            else:
+                pass_rows(plan, &work, self__hw, out__hw, oh, rows, compared)
+        if plan.coded:
+            for k in range(plan.kernel_size):
+                make_words(work.mask + 2 * (k * plan.pitch + first), <const uint16_t*>(scratch + plan.at_codes), size,
+                           lanes, k, size)
+        oh += plan.band
+        if oh >= plan.h.out:
+            oh = 0
+            group += 1
+            if group == plan.groups:
+                group = 0
+                n += 1
+    return ALL_GOOD
+
+
+cdef int64_t forward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return forward(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
+
+
+cdef int64_t forward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return forward(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const double*>NULL,
+                   <const double*>NULL)
+
+
+cdef int64_t forward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return forward(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
+
+
+cdef int64_t forward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return forward(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                   <const bfloat*>NULL)
+
+
+cdef void max_pool2d_forward_kernels(KernelTable* table) noexcept nogil:
+    """Put this instruction set's kernels into the table."""
+    table.max_pool2d[<int>SLOT_F32] = forward_f32
+    table.max_pool2d[<int>SLOT_F64] = forward_f64
+    table.max_pool2d[<int>SLOT_F16] = forward_f16
+    table.max_pool2d[<int>SLOT_BF16] = forward_bf16
