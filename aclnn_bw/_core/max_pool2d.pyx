@@ -557,7 +557,7 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     size = place(&plan.at_labels, size, row)
     size = place(&plan.at_starts, size, row)
     size = place(&plan.at_firsts, size, row)
-    size = place(&plan.at_places, size, 4 * w.out)
+    size = place(&plan.at_places, size, row)
     if plan.coded:
         # The last vector of a row reaches beyond it.
         size = place(&plan.at_codes, size, LANES * (plan.band * w.out + LANES) * 2)

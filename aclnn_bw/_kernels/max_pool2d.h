@@ -1,4 +1,4 @@
-/* Rows of the max pool: sums over the windows whose maximum lies at a position, and the maxima themselves.
+/* Rows of the max pool: sums over the windows whose maximum lies at a position.
  *
  * Masks are read and written bytewise (they may lie at any address), as little-endian words. The forms for AVX-512 and
  * for shorter vectors add the same terms in the same order, from +0.0, so the instruction set does not show in a result:

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""MaxPool2dWithMaskBackward, and the forward that makes its mask.
+"""MaxPool2dWithMaskBackward. The forward that makes its mask has a unit of its own, max_pool2d_forward.pyx.
 
 gradInput[ih, iw] = the sum of gradOutput[oh, ow] over the windows (oh, ow) whose recorded maximum lies at (ih, iw); the
 formula is that of PyTorch's max_pool2d_with_indices_backward, with the position read from a mask (max_pool2d.pxd of the
@@ -8,7 +8,7 @@ but where GATHER meets 3 kernel columns at stride 1 and padding 1: there each ow
 then these sums in ascending ow. A 16-bit result is rounded once. No term is multiplied: a NaN or inf reaches exactly
 its own positions.
 
-Backward, GATHER: for a row ih of gradInput and a phase of its columns, the windows that hold them and the kernel
+GATHER: for a row ih of gradInput and a phase of its columns, the windows that hold them and the kernel
 positions at which they do are the same for the whole row. A vector of columns tests one bit of as many mask words (or
 compares as many indices) and adds the gradients that this selects. There is no zero fill, no index arithmetic, and one
 writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose columns have code of
@@ -44,15 +44,14 @@ columns lie H*W apart, which is added to an index at most twice. The place of a 
 sums if its row or column is outside (aclnn_bw_window_places); sums in gradInput have no such element, so that the bits
 of such a channel are walked.
 """
-from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport BLOCK, GATHER, LANES, PLANES, SCAN, MaxPool2dPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport BLOCK, GATHER, LANES, PLANES, MaxPool2dPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport (
-    bfloat, cell, copy, element, half, load_row, narrow_row, real, round_to_half_row, store_row, widen_row,
+    bfloat, cell, copy, element, half, narrow_row, real, round_to_half_row, store_row, widen_row,
 )
 
 cdef extern from "max_pool2d.h" nogil:

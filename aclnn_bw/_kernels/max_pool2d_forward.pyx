@@ -1,36 +1,38 @@
 """MaxPool2dWithMask: out[oh, ow] = the maximum of the window's positions in the image, ih = oh*sH - pH + kh and
 iw = ow*sW - pW + kw, and the mask that says where it lies (max_pool2d.pxd of the core draws it).
 
-The law is that of PyTorch's max_pool2d (aten/src/ATen/native/cpu/MaxPoolKernel.cpp): positions are compared in ascending
-kh*kW + kw; a greater value replaces what was there, and so does a NaN; what a NaN has won, no number wins back. -0.0 and
-+0.0 are equal. Where no value is above -inf the first position in the image stays.
+The law is that of PyTorch's max_pool2d (aten/src/ATen/native/cpu/MaxPoolKernel.cpp): positions are compared in
+ascending kh*kW + kw; a greater value replaces what was there, and so does a NaN; what a NaN has won no number wins
+back. -0.0 and +0.0 are equal. Where no value is above -inf the first position in the image stays.
 
 Numerics. 16-bit types are compared as float32, which is exact both ways; nothing is rounded, but float32 on Ascend910,
-to float16, before it is compared. A vector compares each lane by itself, in the order above, so its width does not show
-in a bit.
+to float16, before it is compared. Each lane of a vector is compared by itself in the order above, so its width does not
+show in a bit.
+
+A row of the image is split into phases, element j of phase r being column j*sW + r - pW: the candidates of all windows
+of a row at kernel column kw are then phase kw % sW from element kw // sW on. A vector of windows goes through all
+kernel rows in registers. Its places begin at 0, or for an argmax mask at the window's corner, and grow by one from
+column to column.
 
 Bounds. Image rows are read at ih in [0, H), and of a row the columns [0, W), in whole vectors inside them
 (`split_pairs`). A row of phases has room for every window and every step of the kernel, and for a vector more: what
-vectors read beyond the last window is there, and not used. It holds -inf where the image has no column: nothing else
-writes there. A row of windows ends with a vector that overlaps the one before; of a row that is shorter than a vector,
-the first lanes are stored. Codes may be written beyond their row: what lies there is written afterwards, or the margin
-behind all codes. Words of the mask are written at kernel positions below K and windows below Ho*Wo, and their tail is
-zeroed to the pitch; indices at c*Ho*Wo + oh*Wo + ow; phase 1 has proved the shapes.
+vectors read beyond the last window lies there, and is not used. It holds -inf where the image has no column: nothing
+else writes there. The last vector of a row of windows overlaps the one before; rows that are shorter than a vector are
+written into the scratch. Codes may be written beyond their row: what lies there is written afterwards, or is the margin
+behind all codes. Words of the mask are written at kernel positions below K and windows below Ho*Wo, and from there to
+the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has proved the shapes.
 
-| path | when | why | time against the path named |
-|---|---|---|---|
-| PHASES | strides up to 8, rows of 4 windows and more | the windows of a row lie side by side at each kernel position | |
-| . kept | kernels taller than their stride | a row of the image is split once | |
-| . two, three columns | kernels of so many | kernel columns are unrolled | |
-| SCAN | anything else | one window after the other | |
-| codes | bit mask, up to 64 kernel positions | a compare for 16 channels' bits instead of a read-modify-write for each | |
-| indices | argmax mask | places are counted as indices from the start | |
-| bits | bit mask, larger kernels | K compares for each word would take longer | |
+| path | when | why |
+|---|---|---|
+| PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
+| . kept | kernels taller than their stride | a row of the image is split once |
+| . in parts | kernels of more rows than the scratch, or of over 64 columns | the best yet wait in the scratch |
+| SCAN | anything else | one window after the other |
+| codes | bit mask, up to 64 kernel positions | a compare sets a channel's bits in a vector of words |
+| bits | bit mask, larger kernels | a compare for each position would take longer than a store for each window |
+| indices | argmax mask | places are counted as indices from the start |
 
-A row of the image is split into phases, element j of phase r being column j*sW + r - pW: the candidates of all windows
-of a row at kernel column kw are then phase kw % sW from element kw // sW on. A vector of windows goes through all kernel
-rows in registers. Its places begin at 0, or for an argmax mask at the window's corner, and grow by one from column to
-column.
+`python -m benchmarks --operator max_pool2d_with_mask` measures.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t
@@ -41,14 +43,13 @@ from aclnn_bw._core.max_pool2d cimport LANES, SCAN, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row, widened
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, bfloat, count, element, half, load, load_cells, load_in_turn, real, simd_copy_first,
-    simd_mark_equal_2, simd_store, simd_tidy_nans, store, store_first, store_indices, store_words, take_greater, vec,
-    vector, vector_16, vector_half, zero,
+    HALF_BYTES, VECTOR_BYTES, bfloat, count, element, half, load_cells, load_in_turn, real, simd_copy_first, simd_load,
+    simd_mark_equal_2, simd_store, simd_tidy_nans, store, store_indices, store_words, take_greater, vec, vector,
+    vector_16, vector_half, zero,
 )
 
 cdef enum:
     CHUNK = 64      # kernel columns whose offsets are listed at a time
-    WORD_LANES = 32     # of 2 bytes in any vector
 
 # Kernel rows and columns with which the windows of a row are compared at a time.
 cdef struct Pass:
@@ -66,69 +67,69 @@ cdef struct Pass:
     bint coded
 
 
-cdef inline void compare(const Pass* p, int64_t columns, element* to, char* places, const real* ring, real* best,
-                         real* labels, const real* starts, const real* firsts) noexcept nogil:
-    """A row of windows; `columns` of the kernel, of which the C compiler knows the number if it is 2 or 3."""
+cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to, char* places, const real* ring,
+                         real* best, real* labels, const real* starts, const real* firsts) noexcept nogil:
+    """A row of windows, and if it is shorter than a vector, up to there. Whether a pass is a whole kernel, and whether
+    that has 2 or 3 columns, the C compiler knows."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef int64_t n = p.windows
-    cdef int64_t slot = p.slot
+    cdef int64_t place = p.place
     cdef int64_t step = p.step
-    cdef int64_t first = p.offsets[0]
+    cdef int64_t slot = p.slot
+    cdef int64_t lap = p.ring
+    cdef int64_t first = 0 if whole else p.offsets[0]
     cdef int64_t second = p.offsets[1]
     cdef int64_t third = p.offsets[2]
-    cdef const real* end = ring + p.ring
+    cdef int64_t kernel_rows = p.rows
+    cdef bint coded = p.coded
+    cdef const real* begin = ring + p.at
     cdef const real* row
+    cdef const real* end
     cdef int64_t i = 0
     cdef int64_t k, rows
     cdef vector maximum, where, here
-    cdef char[VECTOR_BYTES] block
     while True:
-        row = ring + p.at
-        rows = p.rows
-        here = count(load_cells(starts + i, &here), p.place, starts)
-        if p.begins:
-            maximum = load_cells(row + first + i, &maximum)
-            where = count(load_cells(firsts + i, &where), p.place, firsts)
+        row = begin + i
+        end = ring + lap + i
+        rows = kernel_rows
+        here = count(load_cells(starts + i, &here), place, ring)
+        if whole or p.begins:
+            maximum = load_cells(row + first, &maximum)
+            where = count(load_cells(firsts + i, &where), place, ring)
         else:
             maximum = load_cells(best + i, &maximum)
             where = load_cells(labels + i, &where)
-            take_greater(&maximum, &where, load_cells(row + first + i, &here), here, ring)
+            take_greater(&maximum, &where, load_cells(row + first, &here), here, ring)
         while True:
             if columns == 2 or columns == 3:
                 here = count(here, 1, ring)
-                take_greater(&maximum, &where, load_cells(row + second + i, &here), here, ring)
+                take_greater(&maximum, &where, load_cells(row + second, &here), here, ring)
             if columns == 3:
                 here = count(here, 1, ring)
-                take_greater(&maximum, &where, load_cells(row + third + i, &here), here, ring)
+                take_greater(&maximum, &where, load_cells(row + third, &here), here, ring)
             if columns != 2 and columns != 3:
                 for k in range(1, columns):
                     here = count(here, 1, ring)
-                    take_greater(&maximum, &where, load_cells(row + p.offsets[k] + i, &here), here, ring)
+                    take_greater(&maximum, &where, load_cells(row + p.offsets[k], &here), here, ring)
             rows -= 1
             if rows == 0:
                 break
             row += slot
             if row >= end:
-                row -= p.ring
+                row -= lap
             here = count(here, step, ring)
-            take_greater(&maximum, &where, load_cells(row + first + i, &here), here, ring)
-        if not p.ends:
-            simd_store(best + i, &maximum)
-            simd_store(labels + i, &where)
-        else:
+            take_greater(&maximum, &where, load_cells(row + first, &here), here, ring)
+        if whole or p.ends:
             if element is bfloat:
                 simd_tidy_nans(&maximum)
-            if n >= lanes:
-                store(to + i, maximum)
-            else:
-                store_first(to, maximum, n)
-            if p.coded:
+            store(to + i, maximum)
+            if coded:
                 store_words(places + 2 * i, where, ring)
-            elif n >= lanes:
-                store_indices(places + 4 * i, where, ring)
             else:
-                store_indices(<char*>block, where, ring)
-                simd_copy_first(places, <const char*>block, <size_t>(4 * n), sizeof(block))
+                store_indices(places + 4 * i, where, ring)
+        else:
+            simd_store(best + i, &maximum)
+            simd_store(labels + i, &where)
         i += lanes
         if i >= n:
             break
@@ -137,12 +138,14 @@ cdef inline void compare(const Pass* p, int64_t columns, element* to, char* plac
 
 cdef void compare_row(const Pass* p, element* to, char* places, const real* ring, real* best, real* labels,
                       const real* starts, const real* firsts) noexcept nogil:
-    if p.columns == 2:
-        compare(p, 2, to, places, ring, best, labels, starts, firsts)
+    if not (p.begins and p.ends):
+        compare(p, p.columns, False, to, places, ring, best, labels, starts, firsts)
+    elif p.columns == 2:
+        compare(p, 2, True, to, places, ring, best, labels, starts, firsts)
     elif p.columns == 3:
-        compare(p, 3, to, places, ring, best, labels, starts, firsts)
+        compare(p, 3, True, to, places, ring, best, labels, starts, firsts)
     else:
-        compare(p, p.columns, to, places, ring, best, labels, starts, firsts)
+        compare(p, p.columns, True, to, places, ring, best, labels, starts, firsts)
 
 
 cdef inline void split_piece(real* even, real* odd, const element* source, vec* width) noexcept nogil:
@@ -268,7 +271,9 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     cdef const real* firsts = <const real*>(work.scratch + plan.at_firsts)
     cdef int32_t* wide = <int32_t*>(work.scratch + plan.at_places)
     cdef element* narrow = <element*>cells      # the image's row is done with when the maxima are stored
-    cdef bint dense = plan.out_strides[3] == 1
+    # Whole vectors are stored: of shorter rows into the scratch.
+    cdef bint full = plan.w.out >= VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef bint direct = full and plan.out_strides[3] == 1
     cdef int64_t kernel = plan.h.kernel
     cdef int64_t height = plan.h.size
     cdef int64_t label_pitch = plan.w.size if plan.argmax else plan.w.kernel
@@ -286,11 +291,9 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     p.coded = plan.coded
     find_offsets(plan, &p, 0)
     while rows > 0:
-        to = out__hw + oh * plan.out_strides[2] if dense else narrow
-        if plan.argmax:
-            places = work.mask + 4 * oh * p.windows
-        elif not plan.coded:
-            places = <char*>wide
+        to = out__hw + oh * plan.out_strides[2] if direct else narrow
+        if not plan.coded:
+            places = work.mask + 4 * oh * p.windows if plan.argmax and full else <char*>wide
         base = top * plan.w.size - plan.w.pad if plan.argmax else 0
         ih = most(top, 0)
         bottom = least(top + kernel, height)
@@ -318,10 +321,12 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
                 compare_row(&p, to, places, <const real*>ring, best, labels, starts, firsts)
                 p.begins = False
             ih += p.rows
-        if not dense:
+        if not direct:
             store_row(out__hw + oh * plan.out_strides[2], plan.out_strides[3], <const element*>narrow, p.windows)
         if plan.coded:
             places += 2 * p.windows
+        elif plan.argmax and not full:
+            memcpy(work.mask + 4 * oh * p.windows, wide, <size_t>(4 * p.windows))
         elif not plan.argmax:
             set_bits(work.mask + 2 * oh * p.windows, wide, plan.pitch, work.bit, p.windows)
         top += plan.h.stride
@@ -376,29 +381,38 @@ cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
             set_bits(work.mask + 2 * oh * n, <const int32_t*>places, plan.pitch, work.bit, n)
 
 
-cdef void make_words(char* words, const uint16_t* codes, int64_t pitch, int64_t lanes, int64_t code,
+cdef inline void mark(vector* word, vector* next_word, const uint16_t* codes, int64_t pitch, int lanes,
+                      int64_t code) noexcept nogil:
+    cdef vector seen
+    cdef int j
+    for j in range(lanes):
+        simd_load(&seen, codes)
+        simd_mark_equal_2(word, &seen, code, 1 << j)
+        simd_mark_equal_2(next_word, &seen, code + 1, 1 << j)
+        codes += pitch
+
+
+cdef void make_words(char* words, char* next_words, const uint16_t* codes, int64_t pitch, int64_t lanes, int64_t code,
                      int64_t n) noexcept nogil:
-    """words[i] has bit j set where codes[j*pitch + i] == code, for j < lanes and i < n. Beyond a row of codes others
-    lie, or the margin."""
+    """words[i] has bit j set where codes[j*pitch + i] == code, for j < lanes and i < n; next_words has those of the
+    next code, and may be the same memory if no window has that. Beyond a row of codes others lie, or the margin."""
     cdef int64_t width = VECTOR_BYTES // 2
     cdef int64_t i = 0
-    cdef int j
-    cdef vector word, seen
+    cdef vector word, next_word
     cdef char[VECTOR_BYTES] block
     while True:
-        word = zero(&word)
+        word = next_word = zero(&word)
         if lanes == LANES:
-            for j in range(LANES):
-                seen = load_cells(codes + j * pitch + i, &seen)
-                simd_mark_equal_2(&word, &seen, code, 1 << j)
+            mark(&word, &next_word, codes + i, pitch, LANES, code)
         else:
-            for j in range(<int>lanes):
-                seen = load_cells(codes + j * pitch + i, &seen)
-                simd_mark_equal_2(&word, &seen, code, 1 << j)
+            mark(&word, &next_word, codes + i, pitch, <int>lanes, code)
         if n < width:
+            simd_store(<char*>block, &next_word)
+            simd_copy_first(next_words, <const char*>block, <size_t>(2 * n), sizeof(block))
             simd_store(<char*>block, &word)
             simd_copy_first(words, <const char*>block, <size_t>(2 * n), sizeof(block))
             return
+        simd_store(next_words + 2 * i, &next_word)
         simd_store(words + 2 * i, &word)
         i += width
         if i >= n:
@@ -407,8 +421,8 @@ cdef void make_words(char* words, const uint16_t* codes, int64_t pitch, int64_t 
 
 
 cdef void prepare(const MaxPool2dForwardPlan* plan, char* scratch, const real* compared) noexcept nogil:
-    """What all units of a range read: padding, and of each window of a row where its places begin and the first place in
-    the image."""
+    """What all units of a range read: padding, and of each window of a row where its places begin and the first place
+    in the image."""
     cdef real* ring = <real*>(scratch + plan.at_ring)
     cdef char* starts = scratch + plan.at_starts
     cdef char* firsts = scratch + plan.at_firsts
@@ -440,6 +454,7 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
     cdef int64_t n = group // plan.groups
     cdef int64_t i, k, c, lane, lanes, rows, first, size
     cdef Work work
+    cdef char* words
     group -= n * plan.groups
     work.scratch = scratch
     prepare(plan, scratch, compared)
@@ -472,9 +487,12 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
             else:
                 pass_rows(plan, &work, self__hw, out__hw, oh, rows, compared)
         if plan.coded:
-            for k in range(plan.kernel_size):
-                make_words(work.mask + 2 * (k * plan.pitch + first), <const uint16_t*>(scratch + plan.at_codes), size,
-                           lanes, k, size)
+            k = 0
+            while k < plan.kernel_size:
+                words = work.mask + 2 * (k * plan.pitch + first)
+                make_words(words, words + 2 * plan.pitch if k + 1 < plan.kernel_size else words,
+                           <const uint16_t*>(scratch + plan.at_codes), size, lanes, k, size)
+                k += 2
         oh += plan.band
         if oh >= plan.h.out:
             oh = 0

@@ -121,12 +121,12 @@ SIMD_INLINE void simd_fence(void)
 #define simd_take_greater_f32(most, where, value, place) SIMD_TAKE(float, uint32_t, most, where, value, place)
 #define simd_take_greater_f64(most, where, value, place) SIMD_TAKE(double, uint64_t, most, where, value, place)
 #define SIMD_TAKE(number, bits, most, where, value, place) \
-    do { \
-        const SIMD_TYPE(bits, sizeof *(most)) takes = (SIMD_TYPE(bits, sizeof *(most)))( \
-            (SIMD_AS(number, value) > SIMD_AS(number, most)) | (SIMD_AS(number, value) != SIMD_AS(number, value))); \
-        SIMD_SET(most, (SIMD_AS(bits, value) & takes) | (SIMD_AS(bits, most) & ~takes)); \
-        SIMD_SET(where, (SIMD_AS(bits, place) & takes) | (SIMD_AS(bits, where) & ~takes)); \
-    } while (0)
+    (SIMD_SET(where, SIMD_CHOOSE(bits, SIMD_TAKES(number, bits, most, value), place, where)), \
+     SIMD_SET(most, SIMD_CHOOSE(bits, SIMD_TAKES(number, bits, most, value), value, most)))
+#define SIMD_TAKES(number, bits, most, value) \
+    (SIMD_TYPE(bits, sizeof *(most)))((SIMD_AS(number, value) > SIMD_AS(number, most)) | \
+                                      (SIMD_AS(number, value) != SIMD_AS(number, value)))
+#define SIMD_CHOOSE(bits, lanes, x, y) ((SIMD_AS(bits, x) & (lanes)) | (SIMD_AS(bits, y) & ~(lanes)))
 
 /* words |= bit in the lanes of 2 bytes in which x is `value`. */
 #define simd_mark_equal_2(words, x, value, bit) \
