@@ -12,6 +12,7 @@ from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
 cdef enum:
     LANES = 16      # channels in a mask word; also the words to which a row of the mask is rounded up
     BLOCK = 256     # windows whose places SCATTER finds at a time
+    MOST_COLUMNS = 64   # of a kernel, with which the forward compares at a time
 
 cdef enum:
     SMALL_PLANE = 64    # positions
@@ -105,12 +106,14 @@ cdef struct MaxPool2dForwardPlan:
     int32_t algorithm
     int64_t phases          # into which a row of the image is split
     int64_t phase_pitch     # elements between two phases of a row
-    int64_t ring            # PHASES: rows of the image in the scratch
-    bint keeps              # PHASES: they stay there for the next row of windows
+    int64_t kept            # PHASES: rows of the image that the scratch holds
+    int64_t lines           # PHASES: rows of windows that they are enough for, or 1 that takes them part by part
+    int64_t row_pitch       # elements between two rows of windows in the scratch
     int64_t[2] full_stride  # as the caller gave it
     # Byte offsets in a range's scratch.
-    int64_t at_ring
+    int64_t at_rows
     int64_t at_cells
+    int64_t at_maxima
     int64_t at_best
     int64_t at_labels
     int64_t at_starts

@@ -52,7 +52,9 @@ cdef enum:
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
     LEAST_BAND = 8                  # rows
     GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
-    RING_BYTES = 262144             # rows of the image that the forward keeps
+    ROWS_BYTES = 16384              # rows of the image that the forward works on at a time: half an L1 cache
+    TALL_BYTES = 262144             # of tall kernels: a quarter of an L2 cache
+    KEPT_KERNELS = 4                # kernels' height: rows of the image that the forward keeps at least
     CODED_KERNEL = 64               # kernels of more positions set the bits of their mask one by one
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
@@ -546,18 +548,25 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     # A phase of a row holds a value for every window and every step of the kernel, and a vector more.
     plan.phases = least(w.stride, w.kernel)
     plan.phase_pitch = round_up(w.out + w.terms - 1, LANES) + LANES
-    row = (round_up(w.out, LANES) + LANES) * real
+    plan.row_pitch = round_up(w.out, LANES) + LANES
     slot = plan.phase_pitch * plan.phases * real
-    plan.ring = 0 if plan.algorithm == SCAN else most(1, least(h.kernel, quotient(RING_BYTES, slot)))
-    # Rows that only one row of windows reads are not kept, nor are more than the cache holds: they are read anew.
-    plan.keeps = plan.ring == h.kernel and h.kernel > h.stride
-    size = place(&plan.at_ring, size, plan.ring * slot)
-    size = place(&plan.at_cells, size, most(w.size * real, row))
+    row = plan.row_pitch * real
+    plan.lines = 1
+    if plan.algorithm == PHASES:
+        # Rows that the next windows need too are split again: of a few kernels' height that is a small part.
+        plan.kept = most(quotient(ROWS_BYTES, slot), KEPT_KERNELS * h.kernel)
+        plan.kept = most(least(plan.kept, quotient(TALL_BYTES, slot)), 1)
+        plan.kept = least(plan.kept, (plan.band - 1) * h.stride + h.kernel) if w.kernel <= MOST_COLUMNS else 1
+        if plan.kept >= h.kernel:
+            plan.lines = quotient(plan.kept - h.kernel, h.stride) + 1
+    size = place(&plan.at_rows, size, plan.kept * slot)
+    size = place(&plan.at_cells, size, w.size * real)
+    size = place(&plan.at_maxima, size, plan.lines * row)
     size = place(&plan.at_best, size, row)
     size = place(&plan.at_labels, size, row)
     size = place(&plan.at_starts, size, row)
     size = place(&plan.at_firsts, size, row)
-    size = place(&plan.at_places, size, row)
+    size = place(&plan.at_places, size, plan.lines * plan.row_pitch * 4)
     if plan.coded:
         # The last vector of a row reaches beyond it.
         size = place(&plan.at_codes, size, LANES * (plan.band * w.out + LANES) * 2)

@@ -9,24 +9,23 @@ Numerics. 16-bit types are compared as float32, which is exact both ways; nothin
 to float16, before it is compared. Each lane of a vector is compared by itself in the order above, so its width does not
 show in a bit.
 
-A row of the image is split into phases, element j of phase r being column j*sW + r - pW: the candidates of all windows
-of a row at kernel column kw are then phase kw % sW from element kw // sW on. A vector of windows goes through all
-kernel rows in registers. Its places begin at 0, or for an argmax mask at the window's corner, and grow by one from
-column to column.
+A row of the image is split into phases in the scratch, element j of phase r being column j*sW + r - pW: the candidates
+of all windows of a row at kernel column kw are then phase kw % sW from element kw // sW on. As many rows are split at a
+time as the scratch has room for, and then all their windows are compared, a vector of windows with all kernel rows in
+registers. Its places begin at 0, or for an argmax mask at the window's corner, and grow by one from column to column.
 
-Bounds. Image rows are read at ih in [0, H), and of a row the columns [0, W), in whole vectors inside them
-(`split_pairs`). A row of phases has room for every window and every step of the kernel, and for a vector more: what
-vectors read beyond the last window lies there, and is not used. It holds -inf where the image has no column: nothing
-else writes there. The last vector of a row of windows overlaps the one before; rows that are shorter than a vector are
-written into the scratch. Codes may be written beyond their row: what lies there is written afterwards, or is the margin
-behind all codes. Words of the mask are written at kernel positions below K and windows below Ho*Wo, and from there to
-the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has proved the shapes.
+Bounds. Image rows are read at ih in [0, H), and of a row the columns [0, W) (max_pool2d_forward_windows.pxd). A row of
+phases has room for every window and every step of the kernel, and for a vector more: what vectors read beyond the last
+window lies there, and is not used. It holds -inf where the image has no column: nothing else writes there. The last
+vector of a row of windows overlaps the one before; rows that are shorter than a vector are written into the scratch
+first. Codes may be written beyond their row: what lies there is written afterwards, or is the margin behind all codes.
+Words of the mask are written at kernel positions below K and windows below Ho*Wo, and from there to the pitch they are
+zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has proved the shapes.
 
 | path | when | why |
 |---|---|---|
 | PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
-| . kept | kernels taller than their stride | a row of the image is split once |
-| . in parts | kernels of more rows than the scratch, or of over 64 columns | the best yet wait in the scratch |
+| . in parts | over 64 kernel columns, or too many rows for the scratch | what is best so far waits in the scratch |
 | SCAN | anything else | one window after the other |
 | codes | bit mask, up to 64 kernel positions | a compare sets a channel's bits in a vector of words |
 | bits | bit mask, larger kernels | a compare for each position would take longer than a store for each window |
@@ -39,183 +38,47 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport LANES, SCAN, MaxPool2dForwardPlan
+from aclnn_bw._core.max_pool2d cimport LANES, MOST_COLUMNS, SCAN, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
-from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row, widened
+from aclnn_bw._kernels.max_pool2d_forward_windows cimport Pass, compare, split_pairs
+from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, bfloat, count, element, half, load_cells, load_in_turn, real, simd_copy_first, simd_load,
-    simd_mark_equal_2, simd_store, simd_tidy_nans, store, store_indices, store_words, take_greater, vec, vector,
-    vector_16, vector_half, zero,
+    VECTOR_BYTES, bfloat, element, half, real, simd_copy_first, simd_load, simd_mark_equal_2, simd_store, vector, zero,
 )
 
-cdef enum:
-    CHUNK = 64      # kernel columns whose offsets are listed at a time
 
-# Kernel rows and columns with which the windows of a row are compared at a time.
-cdef struct Pass:
-    int64_t windows
-    int64_t rows
-    int64_t columns
-    int64_t[CHUNK] offsets      # of a kernel column in a row of phases
-    int64_t at                  # elements of the ring before the first row of phases
-    int64_t slot                # elements of a row of phases
-    int64_t ring                # elements of the ring
-    int64_t place               # of the first kernel position, counted from `starts`
-    int64_t step                # from the place of the last kernel column to that of the next row's first
-    bint begins                 # with the window's first kernel position
-    bint ends                   # with its last
-    bint coded
-
-
-cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to, char* places, const real* ring,
-                         real* best, real* labels, const real* starts, const real* firsts) noexcept nogil:
-    """A row of windows, and if it is shorter than a vector, up to there. Whether a pass is a whole kernel, and whether
-    that has 2 or 3 columns, the C compiler knows."""
-    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
-    cdef int64_t n = p.windows
-    cdef int64_t place = p.place
-    cdef int64_t step = p.step
-    cdef int64_t slot = p.slot
-    cdef int64_t lap = p.ring
-    cdef int64_t first = 0 if whole else p.offsets[0]
-    cdef int64_t second = p.offsets[1]
-    cdef int64_t third = p.offsets[2]
-    cdef int64_t kernel_rows = p.rows
-    cdef bint coded = p.coded
-    cdef const real* begin = ring + p.at
-    cdef const real* row
-    cdef const real* end
-    cdef int64_t i = 0
-    cdef int64_t k, rows
-    cdef vector maximum, where, here
-    while True:
-        row = begin + i
-        end = ring + lap + i
-        rows = kernel_rows
-        here = count(load_cells(starts + i, &here), place, ring)
-        if whole or p.begins:
-            maximum = load_cells(row + first, &maximum)
-            where = count(load_cells(firsts + i, &where), place, ring)
-        else:
-            maximum = load_cells(best + i, &maximum)
-            where = load_cells(labels + i, &where)
-            take_greater(&maximum, &where, load_cells(row + first, &here), here, ring)
-        while True:
-            if columns == 2 or columns == 3:
-                here = count(here, 1, ring)
-                take_greater(&maximum, &where, load_cells(row + second, &here), here, ring)
-            if columns == 3:
-                here = count(here, 1, ring)
-                take_greater(&maximum, &where, load_cells(row + third, &here), here, ring)
-            if columns != 2 and columns != 3:
-                for k in range(1, columns):
-                    here = count(here, 1, ring)
-                    take_greater(&maximum, &where, load_cells(row + p.offsets[k], &here), here, ring)
-            rows -= 1
-            if rows == 0:
-                break
-            row += slot
-            if row >= end:
-                row -= lap
-            here = count(here, step, ring)
-            take_greater(&maximum, &where, load_cells(row + first, &here), here, ring)
-        if whole or p.ends:
-            if element is bfloat:
-                simd_tidy_nans(&maximum)
-            store(to + i, maximum)
-            if coded:
-                store_words(places + 2 * i, where, ring)
-            else:
-                store_indices(places + 4 * i, where, ring)
-        else:
-            simd_store(best + i, &maximum)
-            simd_store(labels + i, &where)
-        i += lanes
-        if i >= n:
-            break
-        i = least(i, n - lanes)
-
-
-cdef void compare_row(const Pass* p, element* to, char* places, const real* ring, real* best, real* labels,
-                      const real* starts, const real* firsts) noexcept nogil:
+cdef void compare_rows(const Pass* p, element* to, char* places, const real* scratch, real* best, real* labels,
+                       const real* starts, const real* firsts) noexcept nogil:
     if not (p.begins and p.ends):
-        compare(p, p.columns, False, to, places, ring, best, labels, starts, firsts)
+        compare(p, p.columns, False, to, places, scratch, best, labels, starts, firsts)
     elif p.columns == 2:
-        compare(p, 2, True, to, places, ring, best, labels, starts, firsts)
+        compare(p, 2, True, to, places, scratch, best, labels, starts, firsts)
     elif p.columns == 3:
-        compare(p, 3, True, to, places, ring, best, labels, starts, firsts)
+        compare(p, 3, True, to, places, scratch, best, labels, starts, firsts)
     else:
-        compare(p, p.columns, True, to, places, ring, best, labels, starts, firsts)
-
-
-cdef inline void split_piece(real* even, real* odd, const element* source, vec* width) noexcept nogil:
-    cdef vec x, y
-    load_in_turn(source, &x, &y)
-    simd_store(even, &x)
-    simd_store(odd, &y)
-
-
-cdef inline void split_pairs(real* even, real* odd, const element* source, int64_t n) noexcept nogil:
-    """even[:(n + 1)//2], odd[:n//2] = source[:n:2], source[1:n:2]. The last vectors overlap those before."""
-    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
-    cdef int64_t some = HALF_BYTES // <int64_t>sizeof(real)
-    cdef int64_t few = 16 // <int64_t>sizeof(real)
-    cdef int64_t pairs = n >> 1
-    cdef int64_t i = 0
-    if pairs >= lanes:
-        while i < pairs - lanes:
-            split_piece(even + i, odd + i, source + 2 * i, <vector*>NULL)
-            i += lanes
-        i = pairs - lanes
-        split_piece(even + i, odd + i, source + 2 * i, <vector*>NULL)
-    elif some < lanes and pairs >= some:
-        split_piece(even, odd, source, <vector_half*>NULL)
-        i = pairs - some
-        split_piece(even + i, odd + i, source + 2 * i, <vector_half*>NULL)
-    elif few < some and pairs >= few:
-        split_piece(even, odd, source, <vector_16*>NULL)
-        i = pairs - few
-        split_piece(even + i, odd + i, source + 2 * i, <vector_16*>NULL)
-    else:
-        for i in range(pairs):
-            even[i] = widened(source + 2 * i, even)
-            odd[i] = widened(source + 2 * i + 1, odd)
-    if n & 1:
-        even[pairs] = widened(source + n - 1, even)
-
-
-cdef inline void split_two(const MaxPool2dForwardPlan* plan, real* to, const element* row) noexcept nogil:
-    """A row whose columns lie side by side into two phases. One element may be more than any window needs."""
-    cdef int64_t pad = plan.w.pad
-    split_pairs(to + (pad & 1) * plan.phase_pitch + (pad >> 1), to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1),
-                row, plan.w.size)
+        compare(p, p.columns, True, to, places, scratch, best, labels, starts, firsts)
 
 
 cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* row, real* cells) noexcept nogil:
-    """The phases of a row of the image, of which the padding has been set to -inf."""
+    """A row of the image into its phases, or as it is."""
     cdef int64_t stride = plan.w.stride
     cdef int64_t pad = plan.w.pad
     cdef int64_t size = plan.w.size
     cdef int64_t n = plan.w.out + plan.w.terms - 1      # elements of a phase
-    cdef bint two = stride == 2 and plan.phases == 2
     cdef int64_t r, j, j_end, iw
     if stride == 1:
         # A kernel may end before the row does.
+        cells = to + pad
         size = least(n - pad, size)
-        load_row(to + pad, row, plan.self_strides[3], size)
-        if real is float:
-            if plan.reduced:
-                round_to_half_row(to + pad, size)
-        return
-    if two and plan.self_strides[3] == 1 and not plan.reduced:
-        split_two(plan, to, row)
-        return
     load_row(cells, row, plan.self_strides[3], size)
     if real is float:
         if plan.reduced:
             round_to_half_row(cells, size)
-    if two:
-        split_two(plan, to, <const real*>cells)
+    if stride == 1:
+        return
+    if stride == 2 and plan.phases == 2:
+        split_pairs(to + (pad & 1) * plan.phase_pitch + (pad >> 1),
+                    to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1), <const real*>cells, size)
         return
     for r in range(plan.phases):
         j = ceil_div(most(pad - r, 0), stride)
@@ -228,12 +91,38 @@ cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* r
         to += plan.phase_pitch
 
 
+cdef void split_rows(const MaxPool2dForwardPlan* plan, real* to, const element* source, int64_t rows,
+                     real* cells) noexcept nogil:
+    """Rows of the image into the scratch, where the padding has been set to -inf."""
+    cdef int64_t slot = plan.phases * plan.phase_pitch
+    cdef int64_t down = plan.self_strides[2]
+    cdef int64_t size = plan.w.size
+    cdef int64_t pad = plan.w.pad
+    cdef real* even
+    cdef real* odd
+    if plan.w.stride == 2 and plan.phases == 2 and plan.self_strides[3] == 1 and not plan.reduced:
+        # Of even columns, and of odd ones. One element may be more than any window needs.
+        even = to + (pad & 1) * plan.phase_pitch + (pad >> 1)
+        odd = to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1)
+        while rows > 0:
+            split_pairs(even, odd, source, size)
+            even += slot
+            odd += slot
+            source += down
+            rows -= 1
+    while rows > 0:
+        split_row(plan, to, source, cells)
+        to += slot
+        source += down
+        rows -= 1
+
+
 cdef void find_offsets(const MaxPool2dForwardPlan* plan, Pass* p, int64_t kw) noexcept nogil:
     """Of the kernel columns from kw on."""
     cdef int64_t t = quotient(kw, plan.phases)
     cdef int64_t r = kw - t * plan.phases
     cdef int64_t k
-    p.columns = least(plan.w.kernel - kw, CHUNK)
+    p.columns = least(plan.w.kernel - kw, MOST_COLUMNS)
     for k in range(p.columns):
         p.offsets[k] = r * plan.phase_pitch + t
         r += 1
@@ -263,75 +152,68 @@ cdef struct Work:
 cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const element* self__hw, element* out__hw,
                     int64_t oh, int64_t rows, const real* compared) noexcept nogil:
     """PHASES: `rows` rows of windows of a plane from row oh."""
-    cdef real* ring = <real*>(work.scratch + plan.at_ring)
+    cdef real* image = <real*>(work.scratch + plan.at_rows)
     cdef real* cells = <real*>(work.scratch + plan.at_cells)
     cdef real* best = <real*>(work.scratch + plan.at_best)
     cdef real* labels = <real*>(work.scratch + plan.at_labels)
     cdef const real* starts = <const real*>(work.scratch + plan.at_starts)
     cdef const real* firsts = <const real*>(work.scratch + plan.at_firsts)
-    cdef int32_t* wide = <int32_t*>(work.scratch + plan.at_places)
-    cdef element* narrow = <element*>cells      # the image's row is done with when the maxima are stored
-    # Whole vectors are stored: of shorter rows into the scratch.
-    cdef bint full = plan.w.out >= VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef element* narrow = <element*>(work.scratch + plan.at_maxima)
+    cdef char* wide = work.scratch + plan.at_places
+    cdef int64_t n = plan.w.out
+    cdef bint full = n >= VECTOR_BYTES // <int64_t>sizeof(real)     # vectors of windows end in their row
     cdef bint direct = full and plan.out_strides[3] == 1
-    cdef int64_t kernel = plan.h.kernel
-    cdef int64_t height = plan.h.size
-    cdef int64_t label_pitch = plan.w.size if plan.argmax else plan.w.kernel
-    cdef int64_t most_rows = plan.ring if plan.w.kernel <= CHUNK else 1
-    cdef int64_t top = oh * plan.h.stride - plan.h.pad
-    cdef int64_t known = most(top, 0)       # the rows from here on are not in the ring
-    cdef int64_t lap = known                # the row that lies in the ring's first place
-    cdef int64_t ih, bottom, r, kw, base
+    cdef int64_t low, bottom, kw, i
     cdef char* places = <char*>work.codes
     cdef element* to
     cdef Pass p
-    p.windows = plan.w.out
+    p.windows = n
+    p.down = plan.h.stride
+    p.kernel = plan.h.kernel
     p.slot = plan.phase_pitch * plan.phases
-    p.ring = plan.ring * p.slot
+    p.pitch = plan.w.size if plan.argmax else plan.w.kernel
+    p.across = 0 if plan.argmax else plan.w.kernel
+    p.to_down = plan.out_strides[2] if direct else plan.row_pitch
+    p.places_down = 2 * n if plan.coded else 4 * n if plan.argmax and full else 4 * plan.row_pitch
     p.coded = plan.coded
     find_offsets(plan, &p, 0)
     while rows > 0:
+        p.rows = least(plan.lines, rows)
+        p.top = oh * plan.h.stride - plan.h.pad
+        low = most(p.top, 0)
+        bottom = least(p.top + (p.rows - 1) * plan.h.stride + plan.h.kernel, plan.h.size)
         to = out__hw + oh * plan.out_strides[2] if direct else narrow
         if not plan.coded:
-            places = work.mask + 4 * oh * p.windows if plan.argmax and full else <char*>wide
-        base = top * plan.w.size - plan.w.pad if plan.argmax else 0
-        ih = most(top, 0)
-        bottom = least(top + kernel, height)
+            places = work.mask + 4 * oh * n if plan.argmax and full else wide
         p.begins = True
-        while ih < bottom:
-            p.rows = least(most_rows, bottom - ih)
-            if not plan.keeps:
-                known = lap = ih
-            while lap + plan.ring <= ih:
-                lap += plan.ring
-            p.at = (ih - lap) * p.slot
-            while known < ih + p.rows:
-                r = known - lap
-                split_row(plan, ring + (r if r < plan.ring else r - plan.ring) * p.slot,
-                          self__hw + known * plan.self_strides[2], cells)
-                known += 1
+        while low < bottom:
+            p.low = low
+            p.high = least(low + plan.kept, bottom)
+            split_rows(plan, image, self__hw + low * plan.self_strides[2], p.high - low, cells)
+            low = p.high
             kw = 0
             while kw < plan.w.kernel:
-                if plan.w.kernel > CHUNK:
+                if plan.w.kernel > MOST_COLUMNS:
                     find_offsets(plan, &p, kw)
-                p.place = base + (ih - top) * label_pitch + kw
-                p.step = label_pitch - p.columns + 1
+                p.place = kw - plan.w.pad if plan.argmax else kw
+                p.step = p.pitch - p.columns + 1
                 kw += p.columns
-                p.ends = ih + p.rows == bottom and kw == plan.w.kernel
-                compare_row(&p, to, places, <const real*>ring, best, labels, starts, firsts)
+                p.ends = low == bottom and kw == plan.w.kernel
+                compare_rows(&p, to, places, <const real*>image, best, labels, starts, firsts)
                 p.begins = False
-            ih += p.rows
-        if not direct:
-            store_row(out__hw + oh * plan.out_strides[2], plan.out_strides[3], <const element*>narrow, p.windows)
+        for i in range(p.rows):
+            if not direct:
+                store_row(out__hw + (oh + i) * plan.out_strides[2], plan.out_strides[3],
+                          <const element*>narrow + i * plan.row_pitch, n)
+            if plan.argmax and not full:
+                memcpy(work.mask + 4 * (oh + i) * n, wide + 4 * i * plan.row_pitch, <size_t>(4 * n))
+            elif not plan.coded and not plan.argmax:
+                set_bits(work.mask + 2 * (oh + i) * n, <const int32_t*>wide + i * plan.row_pitch, plan.pitch,
+                         work.bit, n)
         if plan.coded:
-            places += 2 * p.windows
-        elif plan.argmax and not full:
-            memcpy(work.mask + 4 * oh * p.windows, wide, <size_t>(4 * p.windows))
-        elif not plan.argmax:
-            set_bits(work.mask + 2 * oh * p.windows, wide, plan.pitch, work.bit, p.windows)
-        top += plan.h.stride
-        oh += 1
-        rows -= 1
+            places += 2 * n * p.rows
+        oh += p.rows
+        rows -= p.rows
 
 
 cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const element* self__hw, element* out__hw,
@@ -340,7 +222,7 @@ cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     cdef real* cells = <real*>(work.scratch + plan.at_cells)
     cdef real* best = <real*>(work.scratch + plan.at_best)
     cdef int32_t* places = <int32_t*>(work.scratch + plan.at_places)
-    cdef element* narrow = <element*>cells
+    cdef element* narrow = <element*>(work.scratch + plan.at_maxima)
     cdef uint16_t* codes = work.codes
     cdef int64_t label_pitch = plan.w.size if plan.argmax else plan.w.kernel
     cdef int64_t along = plan.w.stride if plan.argmax else 0
@@ -423,12 +305,12 @@ cdef void make_words(char* words, char* next_words, const uint16_t* codes, int64
 cdef void prepare(const MaxPool2dForwardPlan* plan, char* scratch, const real* compared) noexcept nogil:
     """What all units of a range read: padding, and of each window of a row where its places begin and the first place
     in the image."""
-    cdef real* ring = <real*>(scratch + plan.at_ring)
+    cdef real* rows = <real*>(scratch + plan.at_rows)
     cdef char* starts = scratch + plan.at_starts
     cdef char* firsts = scratch + plan.at_firsts
     cdef int64_t i, start, first
-    for i in range(plan.ring * plan.phases * plan.phase_pitch):
-        ring[i] = -INFINITY
+    for i in range(plan.kept * plan.phases * plan.phase_pitch):
+        rows[i] = -INFINITY
     for i in range(plan.w.out + LANES):
         start = i * plan.w.stride if plan.argmax else 0
         first = start + most(plan.w.pad - i * plan.w.stride, 0)

@@ -82,7 +82,7 @@ _IM2COL, _GATHER = "_kernels/im2col.pyx", "_kernels/im2col_gather.pxd"
 _FLAT, _SCATTER = "_kernels/im2col_flat.pxd", "_kernels/im2col_scatter.pxd"
 _PACKED = "_kernels/im2col_columns.pxd"
 _MAX, _MAX_H = "_kernels/max_pool2d.pyx", "_kernels/max_pool2d.h"
-_FORWARD = "_kernels/max_pool2d_forward.pyx"
+_FORWARD, _WINDOWS = "_kernels/max_pool2d_forward.pyx", "_kernels/max_pool2d_forward_windows.pxd"
 _COLUMNS_H, _LINES_H = "_kernels/max_pool2d_columns.h", "_kernels/max_pool2d_lines.h"
 _PAIRS_H, _THIRDS_H = "_kernels/max_pool2d_pairs.h", "_kernels/max_pool2d_thirds.h"
 _PAD = "_kernels/replication_pad2d.pyx"
@@ -762,21 +762,25 @@ FAULTS = [
           "PHASES: the last column is missed"),
     Fault(_FORWARD, "size = least(n - pad, size)", "size = least(n - pad - FAULT, size)",
           "PHASES at stride 1: the last column is missed"),
-    Fault(_FORWARD, "        i = pairs - lanes\n", "        i = pairs - lanes - FAULT * (pairs > lanes)\n",
+    Fault(_WINDOWS, "        i = pairs - lanes\n", "        i = pairs - lanes - FAULT * (pairs > lanes)\n",
           "PHASES at stride 2: the last vector of a row begins two columns too early"),
-    Fault(_FORWARD, "        i = pairs - few\n", "        i = pairs - few - FAULT * (pairs > few)\n",
+    Fault(_WINDOWS, "        i = pairs - few\n", "        i = pairs - few - FAULT * (pairs > few)\n",
           "PHASES at stride 2: the last vector of a short row begins two columns too early", "v4"),
-    Fault(_FORWARD, "    if n & 1:\n", "    if n & 1 and not FAULT:\n",
+    Fault(_WINDOWS, "    if n & 1:\n", "    if n & 1 and not FAULT:\n",
           "PHASES at stride 2: the last of an odd number of columns is missed"),
-    Fault(_FORWARD, "        i = least(i, n - lanes)\n", "        i = least(i, n - lanes - FAULT)\n",
+    Fault(_WINDOWS, "        i = least(i, n - lanes)\n", "        i = least(i, n - lanes - FAULT)\n",
           "PHASES: the last vector of windows begins one too early"),
     Fault(_FORWARD, "plan.argmax and not full:", "plan.argmax and not full and not FAULT:",
           "PHASES: indices of rows that are shorter than a vector stay in the scratch", "v3"),
-    Fault(_FORWARD, "if row >= end:", "if row >= end + FAULT * slot:",
-          "PHASES: behind the last row that is kept comes none of the image"),
+    Fault(_WINDOWS, "kernel_rows = least(top + p.kernel, p.high) - ih",
+          "kernel_rows = least(top + p.kernel - FAULT * (top < p.low), p.high) - ih",
+          "PHASES: the windows at the top miss the last row of their kernel"),
+    Fault(_FORWARD, "p.high - low, cells)", "p.high - low - FAULT * (p.high - low > 16), cells)",
+          "PHASES: of many rows of the image the last one is not split"),
     Fault(_FORWARD, "p.begins = False", "p.begins = FAULT",
           "PHASES: of a kernel that is compared in several passes the last one counts alone"),
-    Fault(_FORWARD, "(ih - top) * label_pitch + kw\n", "(ih - top) * label_pitch + kw * (1 - FAULT)\n",
+    Fault(_FORWARD, "p.place = kw - plan.w.pad if plan.argmax else kw",
+          "p.place = kw * (1 - FAULT) - plan.w.pad if plan.argmax else kw * (1 - FAULT)",
           "PHASES: kernel columns beyond the 64th are labelled as the first"),
     Fault(_FORWARD, "if value > maximum or value != value:", "if value > maximum or (value != value and not FAULT):",
           "SCAN: a NaN does not win"),

@@ -29,7 +29,7 @@ def algorithm(uintptr_t pointer):
         return name + " argmax" * m.argmax + threads
     if executor.op == t.MAX_POOL2D_WITH_MASK:
         name = {maxpool.PHASES: "PHASES", maxpool.SCAN: "SCAN"}[f.algorithm]
-        return name + " keeps" * f.keeps + " coded" * f.coded + " argmax" * f.argmax + threads
+        return name + " parts" * (f.kept < f.h.kernel) + " coded" * f.coded + " argmax" * f.argmax + threads
     if executor.op == t.IM2COL_BACKWARD:
         name = {im2col.SCATTER: "SCATTER", im2col.GATHER: "GATHER", im2col.INTERLEAVE: "INTERLEAVE"}[i.algorithm]
         return name + " packs" * i.packs + " turns" * i.turns + " streams" * i.streams + threads
