@@ -554,7 +554,7 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     plan.lines = 1
     if plan.algorithm == PHASES:
         # Rows that the next windows need too are split again: of a few kernels' height that is a small part.
-        plan.kept = most(quotient(ROWS_BYTES, slot), KEPT_KERNELS * h.kernel)
+        plan.kept = most(quotient(ROWS_BYTES, slot), h.kernel if h.kernel <= h.stride else KEPT_KERNELS * h.kernel)
         plan.kept = most(least(plan.kept, quotient(TALL_BYTES, slot)), 1)
         plan.kept = least(plan.kept, (plan.band - 1) * h.stride + h.kernel) if w.kernel <= MOST_COLUMNS else 1
         if plan.kept >= h.kernel:

@@ -17,15 +17,15 @@ registers. Its places begin at 0, or for an argmax mask at the window's corner, 
 Bounds. Image rows are read at ih in [0, H), and of a row the columns [0, W) (max_pool2d_forward_windows.pxd). A row of
 phases has room for every window and every step of the kernel, and for a vector more: what vectors read beyond the last
 window lies there, and is not used. It holds -inf where the image has no column: nothing else writes there. The last
-vector of a row of windows overlaps the one before; rows that are shorter than a vector are written into the scratch
-first. Codes may be written beyond their row: what lies there is written afterwards, or is the margin behind all codes.
-Words of the mask are written at kernel positions below K and windows below Ho*Wo, and from there to the pitch they are
-zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has proved the shapes.
+vector of a row of windows overlaps the one before; rows that are shorter than a vector, or compared in parts, are
+written into the scratch first. Codes may be written beyond their row: what lies there is written afterwards, or is the
+margin behind all codes. Words of the mask are written at kernel positions below K and windows below Ho*Wo, and from
+there to the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has proved the shapes.
 
 | path | when | why |
 |---|---|---|
 | PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
-| . in parts | over 64 kernel columns, or too many rows for the scratch | what is best so far waits in the scratch |
+| . in parts | over 24 kernel positions, or too many rows for the scratch | a vector waits for each comparison |
 | SCAN | anything else | one window after the other |
 | codes | bit mask, up to 64 kernel positions | a compare sets a channel's bits in a vector of words |
 | bits | bit mask, larger kernels | a compare for each position would take longer than a store for each window |
@@ -45,6 +45,10 @@ from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, sto
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, bfloat, element, half, real, simd_copy_first, simd_load, simd_mark_equal_2, simd_store, vector, zero,
 )
+
+cdef enum:
+    WHOLE = 24      # positions of a kernel, at most, that are compared one after the other
+    PART = 16       # of a larger one, about: 13x13 takes 0.6 of the time
 
 
 cdef void compare_rows(const Pass* p, element* to, char* places, const real* scratch, real* best, real* labels,
@@ -131,6 +135,40 @@ cdef void find_offsets(const MaxPool2dForwardPlan* plan, Pass* p, int64_t kw) no
             t += 1
 
 
+cdef void compare_parts(const MaxPool2dForwardPlan* plan, Pass* p, element* to, char* places, const real* image,
+                        real* best, real* labels, const real* starts, const real* firsts) noexcept nogil:
+    """As compare_rows, a few positions of the kernel at a time: a vector waits for each comparison before the next, and
+    only other vectors fill that time."""
+    cdef int64_t lines = p.rows
+    cdef int64_t high = p.high
+    cdef int64_t top = p.top
+    cdef int64_t part = most(quotient(PART, plan.w.kernel), 1)
+    cdef int64_t begin, end, kw
+    p.rows = 1
+    while lines > 0:
+        begin = most(p.top, p.held)
+        end = least(p.top + p.kernel, high)
+        while begin < end:
+            p.low = begin
+            p.high = least(begin + part, end)
+            kw = 0
+            while kw < plan.w.kernel:
+                if plan.w.kernel > MOST_COLUMNS:
+                    find_offsets(plan, p, kw)
+                p.place = kw - plan.w.pad if plan.argmax else kw
+                p.step = p.pitch - p.columns + 1
+                p.begins = begin == most(p.top, 0) and kw == 0
+                kw += p.columns
+                p.ends = p.high == least(p.top + p.kernel, plan.h.size) and kw == plan.w.kernel
+                compare_rows(p, to, places, image, best, labels, starts, firsts)
+            begin = p.high
+        p.top += p.down
+        to += p.to_down
+        places += p.places_down
+        lines -= 1
+    p.top = top
+
+
 cdef void set_bits(char* words, const int32_t* places, int64_t pitch, unsigned bit, int64_t n) noexcept nogil:
     """words[places[i]*pitch + i] |= bit, at any address."""
     cdef uint16_t word
@@ -161,9 +199,10 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     cdef element* narrow = <element*>(work.scratch + plan.at_maxima)
     cdef char* wide = work.scratch + plan.at_places
     cdef int64_t n = plan.w.out
-    cdef bint full = n >= VECTOR_BYTES // <int64_t>sizeof(real)     # vectors of windows end in their row
+    cdef bint whole = plan.kernel_size <= WHOLE and plan.kept >= plan.h.kernel
+    cdef bint full = whole and n >= VECTOR_BYTES // <int64_t>sizeof(real)   # vectors of windows end in their row
     cdef bint direct = full and plan.out_strides[3] == 1
-    cdef int64_t low, bottom, kw, i
+    cdef int64_t lines, low, high, bottom, i
     cdef char* places = <char*>work.codes
     cdef element* to
     cdef Pass p
@@ -178,30 +217,27 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     p.coded = plan.coded
     find_offsets(plan, &p, 0)
     while rows > 0:
-        p.rows = least(plan.lines, rows)
+        lines = least(plan.lines, rows)
         p.top = oh * plan.h.stride - plan.h.pad
         low = most(p.top, 0)
-        bottom = least(p.top + (p.rows - 1) * plan.h.stride + plan.h.kernel, plan.h.size)
+        bottom = least(p.top + (lines - 1) * plan.h.stride + plan.h.kernel, plan.h.size)
         to = out__hw + oh * plan.out_strides[2] if direct else narrow
         if not plan.coded:
             places = work.mask + 4 * oh * n if plan.argmax and full else wide
-        p.begins = True
         while low < bottom:
-            p.low = low
-            p.high = least(low + plan.kept, bottom)
-            split_rows(plan, image, self__hw + low * plan.self_strides[2], p.high - low, cells)
-            low = p.high
-            kw = 0
-            while kw < plan.w.kernel:
-                if plan.w.kernel > MOST_COLUMNS:
-                    find_offsets(plan, &p, kw)
-                p.place = kw - plan.w.pad if plan.argmax else kw
+            high = least(low + plan.kept, bottom)
+            split_rows(plan, image, self__hw + low * plan.self_strides[2], high - low, cells)
+            p.rows = lines
+            p.held = p.low = low
+            p.high = low = high
+            if whole:
+                p.place = -plan.w.pad if plan.argmax else 0
                 p.step = p.pitch - p.columns + 1
-                kw += p.columns
-                p.ends = low == bottom and kw == plan.w.kernel
+                p.begins = p.ends = True
                 compare_rows(&p, to, places, <const real*>image, best, labels, starts, firsts)
-                p.begins = False
-        for i in range(p.rows):
+            else:
+                compare_parts(plan, &p, to, places, <const real*>image, best, labels, starts, firsts)
+        for i in range(lines):
             if not direct:
                 store_row(out__hw + (oh + i) * plan.out_strides[2], plan.out_strides[3],
                           <const element*>narrow + i * plan.row_pitch, n)
@@ -211,9 +247,9 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
                 set_bits(work.mask + 2 * (oh + i) * n, <const int32_t*>wide + i * plan.row_pitch, plan.pitch,
                          work.bit, n)
         if plan.coded:
-            places += 2 * n * p.rows
-        oh += p.rows
-        rows -= p.rows
+            places += 2 * n * lines
+        oh += lines
+        rows -= lines
 
 
 cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const element* self__hw, element* out__hw,
@@ -362,7 +398,7 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
             c = group * plan.lanes + lane
             self__hw = self__nchw + n * plan.self_strides[0] + c * plan.self_strides[1]
             out__hw = out__nchw + n * plan.out_strides[0] + c * plan.out_strides[1]
-            work.codes = <uint16_t*>(scratch + plan.at_codes) + lane * size
+            work.codes = <uint16_t*>(scratch + plan.at_codes) + lane * size if plan.coded else NULL
             work.bit = <unsigned>(1 << lane)
             if plan.algorithm == SCAN:
                 scan_rows(plan, &work, self__hw, out__hw, oh, rows, compared)

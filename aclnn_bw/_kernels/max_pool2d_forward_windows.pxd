@@ -2,8 +2,8 @@
 """Of MaxPool2dWithMask: windows compared with rows of the image in the scratch, and how stride 2 gets there.
 
 Bounds. `compare` reads whole vectors of windows of the rows [low, high) in the scratch, each from a kernel column's
-offset on: none beyond the last window, but if the row is shorter than a vector. So far do the other arrays reach, and
-what is written. `split_pairs` reads source[:n].
+offset on: none beyond the last window, but if the row is shorter than a vector or the kernel is not whole. So far do
+the other arrays reach, and what is written. `split_pairs` reads source[:n].
 """
 from libc.stdint cimport int64_t
 
@@ -23,9 +23,10 @@ cdef struct Pass:
     int64_t top                 # of the first row of windows: its first row in the image, if it has that one
     int64_t down                # from the top of a row of windows to that of the next
     int64_t kernel
-    int64_t low                 # the rows [low, high) of the image are in the scratch
+    int64_t held                # the row of the image with which the scratch begins
+    int64_t low                 # the windows are compared with rows [low, high) of the image
     int64_t high
-    int64_t slot                # elements of one of them
+    int64_t slot                # elements of a row in the scratch
     int64_t columns             # of the kernel
     int64_t[MOST_COLUMNS] offsets   # of a kernel column in a row of the scratch
     # The place of image row ih at the first of these columns, counted from `starts`: ih*pitch - top*across + place.
@@ -61,7 +62,7 @@ cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to
     while lines > 0:
         ih = most(top, p.low)
         kernel_rows = least(top + p.kernel, p.high) - ih
-        begin = scratch + (ih - p.low) * slot
+        begin = scratch + (ih - p.held) * slot
         place = ih * p.pitch - top * p.across + p.place
         i = 0
         while True:
@@ -106,7 +107,9 @@ cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to
             i += lanes
             if i >= n:
                 break
-            i = least(i, n - lanes)
+            if whole:
+                # In parts it would wait for what was stored just before.
+                i = least(i, n - lanes)
         top += p.down
         to += p.to_down
         places += p.places_down
