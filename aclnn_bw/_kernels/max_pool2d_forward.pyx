@@ -54,13 +54,13 @@ cdef enum:
 cdef void compare_rows(const Pass* p, element* to, char* places, const real* scratch, real* best, real* labels,
                        const real* starts, const real* firsts) noexcept nogil:
     if not (p.begins and p.ends):
-        compare(p, p.columns, False, to, places, scratch, best, labels, starts, firsts)
+        compare(p, 0, False, to, places, scratch, best, labels, starts, firsts)
     elif p.columns == 2:
         compare(p, 2, True, to, places, scratch, best, labels, starts, firsts)
     elif p.columns == 3:
         compare(p, 3, True, to, places, scratch, best, labels, starts, firsts)
     else:
-        compare(p, p.columns, True, to, places, scratch, best, labels, starts, firsts)
+        compare(p, 0, True, to, places, scratch, best, labels, starts, firsts)
 
 
 cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* row, real* cells) noexcept nogil:

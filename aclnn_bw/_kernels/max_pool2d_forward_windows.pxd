@@ -43,8 +43,8 @@ cdef struct Pass:
 
 cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to, char* places, const real* scratch,
                          real* best, real* labels, const real* starts, const real* firsts) noexcept nogil:
-    """Whole vectors are written, of rows that are shorter too. Whether the kernel is whole, and whether it has 2 or 3
-    columns, the C compiler knows."""
+    """Whole vectors are written, of rows that are shorter too. Whether the kernel is whole, and that it has 2 or 3
+    columns or any number (0), the C compiler knows."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef int64_t n = p.windows
     cdef int64_t step = p.step
@@ -54,6 +54,7 @@ cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to
     cdef int64_t third = p.offsets[2]
     cdef int64_t top = p.top
     cdef int64_t lines = p.rows
+    cdef int64_t many = p.columns
     cdef int64_t i, k, ih, kernel_rows, rows, place
     cdef bint coded = p.coded
     cdef const real* begin
@@ -83,8 +84,8 @@ cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to
                 if columns == 3:
                     here = count(here, 1, scratch)
                     take_greater(&maximum, &where, load_cells(row + third, &here), here, scratch)
-                if columns != 2 and columns != 3:
-                    for k in range(1, columns):
+                if columns == 0:
+                    for k in range(1, many):
                         here = count(here, 1, scratch)
                         take_greater(&maximum, &where, load_cells(row + p.offsets[k], &here), here, scratch)
                 rows -= 1
