@@ -117,9 +117,9 @@ SIMD_INLINE void simd_fence(void)
 #define simd_count_8(x, a, number) SIMD_SET(x, SIMD_AS(uint64_t, a) + (uint64_t)(number))
 
 /* most, where = value, place in the lanes in which value is greater than most, or a NaN; of float32 and of float64, and
- * places as wide. Compilers find the instructions that choose lanes. */
-#define simd_take_greater_f32(most, where, value, place) SIMD_TAKE(float, uint32_t, most, where, value, place)
-#define simd_take_greater_f64(most, where, value, place) SIMD_TAKE(double, uint64_t, most, where, value, place)
+ * places as wide. Of signed integers gcc 12 makes instructions that choose lanes, of unsigned ones three for each. */
+#define simd_take_greater_f32(most, where, value, place) SIMD_TAKE(float, int32_t, most, where, value, place)
+#define simd_take_greater_f64(most, where, value, place) SIMD_TAKE(double, int64_t, most, where, value, place)
 #define SIMD_TAKE(number, bits, most, where, value, place) \
     (SIMD_SET(where, SIMD_CHOOSE(bits, SIMD_TAKES(number, bits, most, value), place, where)), \
      SIMD_SET(most, SIMD_CHOOSE(bits, SIMD_TAKES(number, bits, most, value), value, most)))
