@@ -77,6 +77,17 @@ cdef extern from "simd.h" nogil:
     void simd_plus_zero_f32(void* x) noexcept
     void simd_plus_zero_f64(void* x) noexcept
     void simd_plus_zero_bits(void* x) noexcept
+    void simd_count_4(void* x, void* a, int64_t number) noexcept
+    void simd_count_8(void* x, void* a, int64_t number) noexcept
+    void simd_take_greater_f32(void* most, void* where, void* value, void* place) noexcept
+    void simd_take_greater_f64(void* most, void* where, void* value, void* place) noexcept
+    void simd_mark_equal_2(void* words, void* x, int64_t value, int bit) noexcept
+    void simd_cut_4_to_2(void* to, void* x) noexcept
+    void simd_cut_8_to_2(void* to, void* x) noexcept
+    void simd_cut_8_to_4(void* to, void* x) noexcept
+    void simd_load_in_turn_4(void* even, void* odd, const void* source) noexcept
+    void simd_load_in_turn_8(void* even, void* odd, const void* source) noexcept
+    void simd_load_halves_in_turn(void* even, void* odd, const void* source) noexcept
     void simd_zip_low_2(void* c, void* a, void* b) noexcept
     void simd_zip_high_2(void* c, void* a, void* b) noexcept
     void simd_zip_low_4(void* c, void* a, void* b) noexcept
@@ -159,6 +170,19 @@ cdef inline vec load_cells(const cell* source, vec* width) noexcept nogil:
     return x
 
 
+cdef inline void load_in_turn(const element* source, vec* even, vec* odd) noexcept nogil:
+    """even[i], odd[i] = source[2*i], source[2*i + 1], widened."""
+    if element is half:
+        simd_load_halves_in_turn(even, odd, source)
+    elif element is bfloat:
+        simd_load(odd, source)
+        simd_widen_bfloats(even, odd, odd)
+    elif element is double:
+        simd_load_in_turn_8(even, odd, source)
+    else:
+        simd_load_in_turn_4(even, odd, source)
+
+
 cdef inline int64_t sum_bytes(const element* numbers) noexcept nogil:
     """Of a lane of their sums."""
     return 8 if element is double else 4
@@ -231,6 +255,43 @@ cdef inline void store_first_in_turn(element* to, vec even, vec odd, int64_t n) 
     cdef size_t whole = sizeof(even) if element is half or element is bfloat else 2 * sizeof(even)
     store_in_turn(<element*>block, even, odd)
     simd_copy_first(to, <const element*>block, <size_t>n * sizeof(element), whole)
+
+
+# Integers in lanes as wide as sums: where a number lies.
+
+
+cdef inline vec count(vec a, int64_t number, const real* numbers) noexcept nogil:
+    """a + number."""
+    cdef vec x
+    if real is double:
+        simd_count_8(&x, &a, number)
+    else:
+        simd_count_4(&x, &a, number)
+    return x
+
+
+cdef inline void take_greater(vec* most, vec* where, vec value, vec place, const real* numbers) noexcept nogil:
+    """most, where = value, place where value is greater than most, or a NaN."""
+    if real is double:
+        simd_take_greater_f64(most, where, &value, &place)
+    else:
+        simd_take_greater_f32(most, where, &value, &place)
+
+
+cdef inline void store_words(char* to, vec places, const real* numbers) noexcept nogil:
+    """As integers of 2 bytes."""
+    if real is double:
+        simd_cut_8_to_2(to, &places)
+    else:
+        simd_cut_4_to_2(to, &places)
+
+
+cdef inline void store_indices(char* to, vec places, const real* numbers) noexcept nogil:
+    """As integers of 4 bytes."""
+    if real is double:
+        simd_cut_8_to_4(to, &places)
+    else:
+        simd_store(to, &places)
 
 
 # Of some lanes: a word of 16 bits says which, [begin, end) by lane_word, for tables; `lanes` are what is used, and

@@ -133,6 +133,17 @@ def looked_up(share, most, term, base):
     return scalar
 
 
+def greater(dtype):
+    """The second numbers and their places, where they are greater or no numbers."""
+
+    def scalar(a, b):
+        (most, where), (value, place) = (x.view(f"u{dtype.itemsize}").reshape(2, -1) for x in (a, b))
+        takes = (value.view(dtype) > most.view(dtype)) | np.isnan(value.view(dtype))
+        return np.concatenate([np.where(takes, value, most), np.where(takes, place, where)])
+
+    return scalar
+
+
 def halves(a, b):
     return np.stack([a.reshape(2, -1), b.reshape(2, -1)], 1).reshape(-1)
 
@@ -140,6 +151,11 @@ def halves(a, b):
 def pairs(a, b):
     both = np.concatenate([a, b])
     return both[::2] + both[1::2]
+
+
+def halves_of(size):
+    """Cells at even places, then those at odd ones."""
+    return lambda a, b: a.reshape(-1, 2, size).transpose(1, 0, 2).reshape(-1)
 
 
 F16, BF16 = np.float16, ml_dtypes.bfloat16
@@ -160,6 +176,19 @@ PRIMITIVES = {
     "and": (FLOATS, "u1 u1 u1", (16, 16, 16), lambda a, b: a & b),
     "store_half": (FLOATS, "f4 u1 f2", (16, 0, 8), lambda a, b: a.astype(F16)),
     "scale_f32": (FLOATS, "f4 u1 f4", (16, 0, 16), lambda a, b: a * np.float32(0.3)),
+    "count_4": (FLOATS, "u4 u1 u4", (16, 0, 16), lambda a, b: a - np.uint32(5)),
+    "count_8": (FLOATS, "u8 u1 u8", (16, 0, 16), lambda a, b: a - np.uint64(5)),
+    "take_greater_f32": (FLOATS, "f4 f4 u4", (32, 32, 32), greater(np.dtype(np.float32))),
+    "take_greater_f64": (FLOATS, "f8 f8 u8", (32, 32, 32), greater(np.dtype(np.float64))),
+    "mark_equal_2": (FLOATS, "u2 u2 u2", (16, 16, 16), lambda a, b: np.where(a == 0x8001, b | np.uint16(16), b)),
+    "cut_4_to_2": (FLOATS, "u4 u1 u2", (16, 0, 8), lambda a, b: a.astype(np.uint16)),
+    "cut_8_to_2": (FLOATS, "u8 u1 u2", (16, 0, 4), lambda a, b: a.astype(np.uint16)),
+    "cut_8_to_4": (FLOATS, "u8 u1 u4", (16, 0, 8), lambda a, b: a.astype(np.uint32)),
+    "load_in_turn_4": (FLOATS, "u1 u1 u1", (32, 0, 32), halves_of(4)),
+    "load_in_turn_8": (FLOATS, "u1 u1 u1", (32, 0, 32), halves_of(8)),
+    "load_halves_in_turn": (
+        FLOATS, "u2 u1 f4", (16, 0, 32), lambda a, b: a.reshape(-1, 2).T.reshape(-1).view(F16).astype(np.float32)
+    ),
     "store_bfloat": (FLOATS, "f4 u1 u2", (16, 0, 8), lambda a, b: to_bfloat(a)),
     "store_halves_in_turn": (FLOATS, "f4 f4 f2", (16, 16, 16), lambda a, b: np.stack([a, b], 1).ravel().astype(F16)),
     "widen_bfloats": (FLOATS, "u2 u1 f4", (16, 0, 32), lambda a, b: bfloats(a.reshape(-1, 2).T.reshape(-1))),
