@@ -41,7 +41,7 @@ C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32 and not SANITIZE
 # benchmarks.against: 1.01 of the speed). A vector that is passed to a function goes through memory, so what is declared
 # inline is, in the unit whose loops are written over simd.pxd (0.82 to 0.87 of the time where float16 is scattered).
 UNIT_FLAGS = {
-    "avg_pool2d": ["--param=max-inline-insns-single=110"],
+    "avg_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "replication_pad2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "im2col": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
 }

@@ -151,6 +151,30 @@ SIMD_INLINE void simd_interleave(void *low, void *high, const void *a, const voi
     }
 }
 
+/* x = the lanes of 4 or 8 bytes from k on, 0 to 4, of a followed by b. */
+#define simd_slide_4(x, a, b, k) simd_slide(x, a, b, 4, k, sizeof *(a))
+#define simd_slide_8(x, a, b, k) simd_slide(x, a, b, 8, k, sizeof *(a))
+
+SIMD_INLINE void simd_slide(void *x, const void *a, const void *b, size_t lane, int k, size_t bytes)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m512i low = _mm512_loadu_si512(a), high = _mm512_loadu_si512(b);
+        const __m512i count_4 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        const __m512i count_8 = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+        if (lane == 4)
+            _mm512_storeu_si512(x, _mm512_permutex2var_epi32(low, _mm512_add_epi32(count_4, _mm512_set1_epi32(k)), high));
+        else
+            _mm512_storeu_si512(x, _mm512_permutex2var_epi64(low, _mm512_add_epi64(count_8, _mm512_set1_epi64(k)), high));
+        return;
+    }
+#endif
+    char both[128];
+    memcpy(both, a, bytes);
+    memcpy(both + bytes, b, bytes);
+    memcpy(x, both + (size_t)k * lane, bytes);
+}
+
 /* 48 bytes at `from`, cells of 2 or 4 bytes in turn, apart: of vectors of 16 bytes. */
 SIMD_INLINE void simd_unzip_three_2(void *x, void *y, void *z, const void *from)
 {
