@@ -11,8 +11,8 @@ row of terms or in the space behind it.
 from libc.stdint cimport int64_t
 
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, add, element, simd_load, simd_zip_three_4, simd_zip_three_8, store, store_in_turn,
-    sum_bytes, vec, vector, vector_16, vector_half,
+    HALF_BYTES, VECTOR_BYTES, add, element, simd_load, simd_triple_4, simd_triple_8, simd_zip_three_4, simd_zip_three_8,
+    store, store_in_turn, sum_bytes, vec, vector, vector_16, vector_half,
 )
 
 # What rows of gradInput have in common; offsets are bytes of a row of terms.
@@ -121,6 +121,22 @@ cdef inline void store_three(element* to, vector_16 x, vector_16 y, vector_16 z)
     store(to + 32 // sum_bytes(to), z)
 
 
+cdef inline void same_block(element* to, int64_t rows, int64_t down, const char* terms, vec* width) noexcept nogil:
+    """Each term three times."""
+    cdef int64_t lanes = <int64_t>sizeof(vec) // sum_bytes(to)
+    cdef vec x, y, z
+    cdef int64_t r
+    simd_load(&x, terms)
+    if element is double:
+        simd_triple_8(&x, &y, &z, &x)
+    else:
+        simd_triple_4(&x, &y, &z, &x)
+    for r in range(rows):
+        store(to + r * down, x)
+        store(to + r * down + lanes, y)
+        store(to + r * down + 2 * lanes, z)
+
+
 cdef inline void triple_block(element* to_all, int64_t all_rows, element* to_here, int64_t here_rows, int64_t down,
                               const char* here, const char* above, const int64_t* at, const bint* two,
                               bint two_rows) noexcept nogil:
@@ -140,13 +156,19 @@ cdef inline void triple_block(element* to_all, int64_t all_rows, element* to_her
 
 cdef inline void triple_rows(const Pairs* p, element* to_all, int64_t all_rows, element* to_here, int64_t here_rows,
                              const char* here, const char* above, bint two_rows) noexcept nogil:
-    """pair_rows at a stride of 3, in vectors of 16 bytes: shuffles of three in turn do not cross them."""
+    """pair_rows at a stride of 3; of unlike kinds in vectors of 16 bytes, which shuffles of three in turn do not
+    cross."""
     cdef int64_t size = sum_bytes(to_all)
     cdef int64_t wide = 48 // sum_bytes(to_all)
     cdef int64_t i = 0
     cdef int64_t[3] at
     cdef bint[3] two
     cdef int64_t k, turn, group
+    if not two_rows and p.at[0] == p.at[2]:
+        while i <= p.n - 3 * (VECTOR_BYTES // size):
+            same_block(to_all + i, all_rows, p.down, here + p.at[0], <vector*>NULL)
+            here += VECTOR_BYTES
+            i += 3 * (VECTOR_BYTES // size)
     while i <= p.n - wide:
         triple_block(to_all + i, all_rows, to_here + i, here_rows, p.down, here, above, p.at, p.two, two_rows)
         here += 16

@@ -19,12 +19,12 @@ cdef inline vec sum_piece(const char* source, int64_t step, int64_t count, const
                           vec* width) noexcept nogil:
     """A vector of source[0] + source[step] + ..., added in this order."""
     cdef vec sum, x
-    cdef int64_t k
     simd_load(&sum, source)
-    for k in range(1, count):
+    while count > 1:
         source += step
         simd_load(&x, source)
         sum = add(sum, x, numbers)
+        count -= 1
     return sum
 
 
@@ -32,15 +32,15 @@ cdef inline void sum_two_pieces(vec* sums, const char* source, int64_t step, int
                                 const element* numbers) noexcept nogil:
     """Two vectors side by side: their sums do not wait for each other."""
     cdef vec x
-    cdef int64_t k
     simd_load(&sums[0], source)
     simd_load(&sums[1], source + sizeof(vec))
-    for k in range(1, count):
+    while count > 1:
         source += step
         simd_load(&x, source)
         sums[0] = add(sums[0], x, numbers)
         simd_load(&x, source + sizeof(vec))
         sums[1] = add(sums[1], x, numbers)
+        count -= 1
 
 
 cdef inline void sum_pieces(element* to, const char* source, int64_t n, int64_t step, int64_t count,
@@ -64,12 +64,7 @@ cdef inline void sum_pieces(element* to, const char* source, int64_t n, int64_t 
 cdef inline void sum_row(element* to, const char* source, int64_t n, int64_t step, int64_t count) noexcept nogil:
     cdef int64_t size = sum_bytes(to)
     if n >= VECTOR_BYTES // size:
-        if count == 3:
-            sum_pieces(to, source, n, step, 3, <vector*>NULL)
-        elif count == 5:
-            sum_pieces(to, source, n, step, 5, <vector*>NULL)
-        else:
-            sum_pieces(to, source, n, step, count, <vector*>NULL)
+        sum_pieces(to, source, n, step, count, <vector*>NULL)
     elif n >= HALF_BYTES // size:
         sum_pieces(to, source, n, step, count, <vector_half*>NULL)
     elif n >= 16 // size:
@@ -82,10 +77,10 @@ cdef inline void sum_across(char* to, const char* source, int64_t bytes, int64_t
                             const element* numbers) noexcept nogil:
     """Rows of sums of `count` terms side by side, in float32 or float64; whole vectors."""
     cdef int64_t step = sum_bytes(numbers)
-    cdef int64_t r, i
+    cdef int64_t i
     cdef vector x
     cdef vector[2] sums
-    for r in range(rows):
+    while rows > 0:
         i = 0
         while i + 2 * VECTOR_BYTES <= bytes:
             sum_two_pieces(<vector*>sums, source + i, step, count, numbers)
@@ -97,6 +92,7 @@ cdef inline void sum_across(char* to, const char* source, int64_t bytes, int64_t
             simd_store(to + i, &x)
         to += pitch
         source += pitch
+        rows -= 1
 
 
 cdef inline void pair_pieces(element* to, const char* even, int64_t even_step, const char* odd, int64_t odd_step,
@@ -120,8 +116,9 @@ cdef inline void pair_pieces(element* to, const char* even, int64_t even_step, c
                       sum_piece(odd + (i >> 1) * size, odd_step, count, to, width))
 
 
-cdef inline void pair_counted(element* to, const char* even, int64_t even_step, const char* odd, int64_t odd_step,
-                              int64_t n, int64_t count) noexcept nogil:
+cdef inline void pair_row(element* to, const char* even, int64_t even_step, const char* odd, int64_t odd_step,
+                          int64_t n, int64_t count) noexcept nogil:
+    """to[0::2] and to[1::2]: the sums of `count` rows from `even` and from `odd` on."""
     cdef int64_t size = sum_bytes(to)
     if n >= 2 * VECTOR_BYTES // size:
         pair_pieces(to, even, even_step, odd, odd_step, n, count, <vector*>NULL)
@@ -132,14 +129,3 @@ cdef inline void pair_counted(element* to, const char* even, int64_t even_step, 
     else:
         store_first_in_turn(to, sum_piece(even, even_step, count, to, <vector_16*>NULL),
                             sum_piece(odd, odd_step, count, to, <vector_16*>NULL), n)
-
-
-cdef inline void pair_row(element* to, const char* even, int64_t even_step, const char* odd, int64_t odd_step,
-                          int64_t n, int64_t count) noexcept nogil:
-    """to[0::2] and to[1::2]: the sums of `count` rows from `even` and from `odd` on."""
-    if count == 1:
-        pair_counted(to, even, even_step, odd, odd_step, n, 1)
-    elif count == 2:
-        pair_counted(to, even, even_step, odd, odd_step, n, 2)
-    else:
-        pair_counted(to, even, even_step, odd, odd_step, n, count)

@@ -88,6 +88,8 @@ cdef extern from "simd.h" nogil:
     void simd_interleave_2(void* low, void* high, void* a, void* b) noexcept
     void simd_interleave_4(void* low, void* high, void* a, void* b) noexcept
     void simd_interleave_8(void* low, void* high, void* a, void* b) noexcept
+    void simd_triple_4(void* low, void* middle, void* high, void* a) noexcept
+    void simd_triple_8(void* low, void* middle, void* high, void* a) noexcept
     void simd_slide_4(void* x, void* a, void* b, int k) noexcept
     void simd_slide_8(void* x, void* a, void* b, int k) noexcept
     void simd_unzip_three_2(void* x, void* y, void* z, const void* source) noexcept
