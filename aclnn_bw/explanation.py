@@ -12,7 +12,7 @@ ALGORITHMS = {
         "FILL": "one window covers the whole plane: its share everywhere",
         "DOUBLE": "kernel and stride 2, dense rows: every element becomes four in one pass",
         "BANDED": "any geometry: rows summed along w, then along h, some at a time, and spread to what they serve",
-        "STREAMED": "as BANDED, one row of windows at a time, for kernels so tall that their rows do not fit the scratch",
+        "STREAMED": "as BANDED, one row of windows at a time, for kernels too tall for the scratch",
     },
     "MaxPool2dWithMaskBackward": {
         "GATHER": "each element of gradInput asks the windows that hold it",

@@ -26,7 +26,7 @@ from aclnn_bw._core.types cimport (
 cdef enum:
     CHANNEL_LIMIT = 65535           # of the products
     DIVISOR_LIMIT = 255             # of the products, for either sign
-    STRIP_BYTES = 16384             # scratch of a strip: half an L1 cache
+    STRIP_BYTES = 24576             # scratch of a strip: fits an L1 cache
     BAND_BYTES = 16384              # packed rows of a plane, of a cache line of channels
     SCRATCH_BYTES = 1048576         # beyond this a strip's rows are tiled along w further, and then streamed
     MOST_TILE = 256                 # columns
@@ -34,7 +34,7 @@ cdef enum:
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
     LEAST_BAND = 8                  # rows
     LEAST_STRIP = 4                 # rows
-    LONGEST_LANES = 16              # elements of the longest vector
+    LONGEST_VECTOR = 64             # bytes
     CACHE_LINE = 64                 # bytes
 
 # What the caller asked for, read into plain numbers.
@@ -177,13 +177,14 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatt
     and stored."""
     cdef Axis* h = &plan.h
     cdef Axis* w = &plan.w
+    cdef int64_t lanes = LONGEST_VECTOR // real
     cdef int64_t row, rows
     cdef int64_t size = 0
     cdef bint is_even = w.long_phases == w.stride
     if plan.algorithm == FILL or plan.algorithm == DOUBLE:
         return 0
     # The first term lies somewhere in the first vector, and what is read or stored in excess ends in a last one.
-    plan.pitch = round_up(plan.tile + w.terms + 2 * LONGEST_LANES, LONGEST_LANES)
+    plan.pitch = round_up(plan.tile + w.terms + 2 * lanes, lanes)
     row = plan.pitch * real
     rows = (1 if plan.algorithm == STREAMED else plan.strip + h.terms - 1) * row
     plan.at_terms = size

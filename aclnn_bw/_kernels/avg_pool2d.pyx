@@ -9,20 +9,25 @@ so that no partial sum overflows where the result does not. Terms start from +0.
 ascending in ow; then the rows, ascending in oh. 16-bit results are rounded once, at the end. Every path below adds the
 same terms in the same order, so bands, tiles, threads, strides and instruction sets do not show in the result.
 
-Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel (types of the plan: `Axis`). Rows oh
-outside [0, Ho) and columns ow outside [0, Wo) are masked off, or zeroed in the scratch, and never read from gradOutput;
-without masks a vector may load the ends of the rows beside instead, where rows lie in gradOutput without gaps
-(`from_begin`, `from_end`), and clears them. ih and iw are clipped to the band and tile, which lie inside gradInput;
-phase 1 has proved that both views lie inside their storage. A WALK or SPREAD may store beyond the end of a row into
-rows that the same range makes later, where gradInput is dense, and never beyond the last row of its range (`limit`).
+Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel (types of the plan: `Axis`). Of
+gradOutput the windows are read that exist, rows [0, Ho) and columns [0, Wo) clipped to what a tile needs (`find_tile`),
+and no other; ih and iw are clipped to the band and tile, which lie inside gradInput; phase 1 has proved that both views
+lie inside their storage. Rows in the scratch have space for what vectors read or store in excess. Only WALK in place
+and FILL store beyond the end of a row or plane: into what the same range makes later, where gradInput is dense, and
+never beyond its end.
 
-Why this form. The sums are separable, so a window of kH x kW costs kH + kW adds (STREAMED: kH * kW). Along an axis,
-position i + pad = q*stride + r has the windows q-m+1 .. q, and m takes two values only: `terms` for the first phases
-r, one less for the others. At stride 1 (WALK) the sums run down a block of columns in registers: 1.8 times (float16)
-as fast beyond the cache, 2.3 times within it, as three passes over rows in the scratch. At stride 2 or 3 with at most
-two terms (SPREAD) a row is summed, rounded and spread to its positions in one pass (float16 1.9 times as fast);
-kernel and stride 2 over dense rows have a still shorter one (DOUBLE). Any other geometry (BANDED) is summed in long
-loops over a whole band with zeros between the rows, once for each q, and then spread to the positions.
+| path | when | why |
+|---|---|---|
+| FILL | one window covers the plane | its term everywhere |
+| DOUBLE | kernel and stride 2, dense rows | each term four times in one pass |
+| BANDED | anything else | a window of kH x kW costs kH + kW adds |
+| . walk | stride 1, 2x2, 3x3 and 5x5 | sums run down a block of columns in registers: 0.5 to 0.7 of the time of rows |
+| . . in place | loads of some lanes, one divisor | no rows of terms |
+| . pairs | stride 2 or 3, at most two terms an axis | sums stay in registers: 0.6 to 0.7 of the time of rows |
+| . rows | any geometry | rows of sums along w, added up along h and spread to what they serve |
+| STREAMED | kernels too tall for the scratch | rows of windows are added one by one |
+
+docs/design/avg_pool2d.md explains them. `python -m benchmarks --operator avg_pool2d_backward` measures.
 """
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memmove, memset
@@ -33,13 +38,13 @@ from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_
 from aclnn_bw._kernels.avg_pool2d_pairs cimport Pairs, pair_rows, triple_rows
 from aclnn_bw._kernels.avg_pool2d_sums cimport pair_row, sum_across, sum_row
 from aclnn_bw._kernels.avg_pool2d_terms cimport (
-    column_factors, constant_factor, double_row, gather_terms, scale_rows, share,
+    column_factors, constant_factor, double_row, scale_rows, share,
 )
 from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
-from aclnn_bw._kernels.rows cimport add_row, copy, fill_row, narrow_row, round_to_half_row, store_row
+from aclnn_bw._kernels.rows cimport add_row, copy, fill_row, round_to_half_row, store_row
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, half, prefetch_to_write, reads_all, simd_fill_2, simd_fill_4, simd_fill_8, simd_store,
-    sum_bytes, vector_32,
+    HALF_BYTES, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, half, prefetch_to_write, reads_all,
+    simd_fill_2, simd_fill_4, simd_fill_8, simd_store, sum_bytes, vector_32,
 )
 from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose
 
@@ -149,13 +154,15 @@ cdef struct Tile:
     char* zeros
 
 
-cdef inline void find_pairs(const AvgPool2dPlan* plan, Tile* t, char* scratch, int64_t size) noexcept nogil:
+cdef inline void find_pairs(const AvgPool2dPlan* plan, Tile* t, char* scratch, int64_t size,
+                            int64_t item) noexcept nogil:
     cdef const Axis* w = &plan.w
     cdef int64_t i, phase, group
     t.zeros = scratch + plan.at_zeros
     memset(t.zeros, 0, <size_t>t.pitch)
     t.p.n = t.width
     t.p.down = plan.grad_input_strides[2]
+    t.p.ahead = 2 * least(plan.h.stride * t.p.down, AHEAD // item)
     for i in range(w.stride):
         group = 1 if t.phase + i >= w.stride else 0
         phase = t.phase + i - group * w.stride
@@ -203,7 +210,7 @@ cdef void find_tile(const AvgPool2dPlan* plan, Tile* t, char* scratch, int64_t p
         t.shorts = t.terms + t.first + size
     t.pairs = plan.pairs and t.width >= (48 if w.stride == 3 else 2 * HALF_BYTES) // size
     if t.pairs:
-        find_pairs(plan, t, scratch, size)
+        find_pairs(plan, t, scratch, size, sizeof(element))
     if not plan.constant_divisor:
         t.factors = scratch + plan.at_factors
         memset(t.factors, 0, <size_t>t.pitch)
@@ -268,7 +275,8 @@ cdef void spread_row(const AvgPool2dPlan* plan, const Tile* t, element* to, char
             turn_phases(<cell_2*>to, <const cell_2*>phases + begin, pitch, stride, end - begin)
         to -= begin * stride - t.phase
     if element is half or element is bfloat:
-        spread_ends(<uint16_t*>to, t, <const uint16_t*>phases, <const uint16_t*>shorts, begin, end, stride, w.long_phases)
+        spread_ends(<uint16_t*>to, t, <const uint16_t*>phases, <const uint16_t*>shorts, begin, end, stride,
+                    w.long_phases)
     else:
         spread_ends(to, t, <const element*>phases, <const element*>shorts, begin, end, stride, w.long_phases)
 
@@ -395,25 +403,13 @@ cdef void walk_band(const AvgPool2dPlan* plan, const Tile* t, const char* source
         walk_5(&w, to, t.width)
 
 
-cdef void pair_row_rows(const Pairs* p, element* to_all, int64_t all_rows, element* to_here, int64_t here_rows,
-                        const char* here, const char* above, bint two_rows) noexcept nogil:
-    pair_rows(p, to_all, all_rows, to_here, here_rows, here, above, two_rows)
-
-
-cdef void triple_row_rows(const Pairs* p, element* to_all, int64_t all_rows, element* to_here, int64_t here_rows,
-                          const char* here, const char* above, bint two_rows) noexcept nogil:
-    if two_rows:
-        triple_rows(p, to_all, all_rows, to_here, here_rows, here, above, True)
-    else:
-        triple_rows(p, to_all, all_rows, to_here, 0, here, here, False)
-
-
 cdef void pair_band(const AvgPool2dPlan* plan, const Tile* t, element* grad_input__hw, int64_t q, int64_t rows,
                     int64_t base) noexcept nogil:
     """make_rows where the sums stay in registers."""
     cdef const Axis* h = &plan.h
     cdef element* to = grad_input__hw + t.iw
-    cdef int64_t oh, top, middle, all_at, here_at
+    cdef int64_t down = t.p.down
+    cdef int64_t oh, top, middle, all_at, here_at, all_rows, here_rows
     cdef const char* here
     cdef const char* above
     for oh in range(q, q + rows):
@@ -423,18 +419,20 @@ cdef void pair_band(const AvgPool2dPlan* plan, const Tile* t, element* grad_inpu
         here_at = most(middle, 0)
         here = t.terms + (oh - base) * t.pitch if oh < h.out else t.zeros
         above = t.terms + (oh - 1 - base) * t.pitch if 0 < oh <= h.out else t.zeros
-        if plan.w.stride == 3:
-            triple_row_rows(&t.p, to + all_at * t.p.down, least(middle, h.size) - all_at, to + here_at * t.p.down,
-                            least(top + h.stride, h.size) - here_at, here, above, h.terms == 2)
+        all_rows = least(middle, h.size) - all_at
+        here_rows = least(top + h.stride, h.size) - here_at
+        if plan.w.stride == 2:
+            pair_rows(&t.p, to + all_at * down, all_rows, to + here_at * down, here_rows, here, above, h.terms == 2)
+        elif h.terms == 2:
+            triple_rows(&t.p, to + all_at * down, all_rows, to + here_at * down, here_rows, here, above, True)
         else:
-            pair_row_rows(&t.p, to + all_at * t.p.down, least(middle, h.size) - all_at, to + here_at * t.p.down,
-                          least(top + h.stride, h.size) - here_at, here, above, h.terms == 2)
+            triple_rows(&t.p, to + all_at * down, all_rows, to, 0, here, here, False)
 
 
 cdef void sum_windows(const AvgPool2dPlan* plan, const Tile* t, int64_t row, const element* source, int64_t down,
                       int64_t along, int64_t oh, int64_t rows) noexcept nogil:
-    """The terms of the rows of windows from oh on, the first of which lies at `source`, and their sums along w: the rows
-    from the row-th on in the scratch."""
+    """The terms of the rows of windows from oh on, the first of which lies at `source`, and their sums along w, unless
+    they are made in registers: the rows from the row-th on in the scratch."""
     cdef int64_t terms = plan.w.terms
     cdef int64_t size = sum_bytes(source)
     cdef int64_t at = row * t.pitch

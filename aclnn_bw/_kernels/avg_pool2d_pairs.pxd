@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""Average pool: stride 2 along w and at most two terms along an axis, from rows of terms to rows of gradInput with the
-sums in registers.
+"""Average pool: stride 2 or 3 along w and at most two terms along an axis, from rows of terms to rows of gradInput with
+the sums in registers.
 
-A row of windows makes two kinds of rows: those that sum it and the row above, and those that sum it alone. The row above
-is summed again: that is cheaper than to keep its sums. A row that does not exist is one of zeros.
+A row of windows makes two kinds of rows: those that sum it and the row above, and those that sum it alone. The row
+above is summed again: that is cheaper than to keep its sums. A row that does not exist is one of zeros.
 
 Bounds. The last block of a row overlaps the one before, so n positions are stored and no other. What is read lies in a
 row of terms or in the space behind it.
@@ -11,8 +11,8 @@ row of terms or in the space behind it.
 from libc.stdint cimport int64_t
 
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, add, element, simd_load, simd_triple_4, simd_triple_8, simd_zip_three_4, simd_zip_three_8,
-    store, store_in_turn, sum_bytes, vec, vector, vector_16, vector_half,
+    HALF_BYTES, VECTOR_BYTES, add, element, prefetch_to_write, simd_load, simd_triple_4, simd_triple_8,
+    simd_zip_three_4, simd_zip_three_8, store, store_in_turn, sum_bytes, vec, vector, vector_16, vector_half,
 )
 
 # What rows of gradInput have in common; offsets are bytes of a row of terms.
@@ -21,6 +21,7 @@ cdef struct Pairs:
     int64_t[3] at           # of the first positions, the first term of each
     bint[3] two             # and whether there is a second one
     int64_t down            # elements of gradInput
+    int64_t ahead           # from a store to what is fetched
 
 
 cdef inline vec sum_one_or_two(const char* terms, bint two, const element* numbers, vec* width) noexcept nogil:
@@ -33,8 +34,8 @@ cdef inline vec sum_one_or_two(const char* terms, bint two, const element* numbe
 
 
 cdef inline void pair_block(element* to_all, int64_t all_rows, element* to_here, int64_t here_rows, int64_t down,
-                            const char* here, const char* above, int64_t even, int64_t odd, bint even_two, bint odd_two,
-                            bint two_rows, vec* width) noexcept nogil:
+                            int64_t ahead, const char* here, const char* above, int64_t even, int64_t odd,
+                            bint even_two, bint odd_two, bint two_rows, vec* width) noexcept nogil:
     """Two vectors of positions in each of the rows."""
     cdef vec x = sum_one_or_two(here + even, even_two, to_all, width)
     cdef vec y = sum_one_or_two(here + odd, odd_two, to_all, width)
@@ -45,9 +46,11 @@ cdef inline void pair_block(element* to_all, int64_t all_rows, element* to_here,
         all_x = add(sum_one_or_two(above + even, even_two, to_all, width), x, to_all)
         all_y = add(sum_one_or_two(above + odd, odd_two, to_all, width), y, to_all)
     for r in range(all_rows):
+        prefetch_to_write(to_all + r * down + ahead)
         store_in_turn(to_all + r * down, all_x, all_y)
     if two_rows:
         for r in range(here_rows):
+            prefetch_to_write(to_here + r * down + ahead)
             store_in_turn(to_here + r * down, x, y)
 
 
@@ -60,10 +63,11 @@ cdef inline void pair_blocks(const Pairs* p, element* to_all, int64_t all_rows, 
     cdef int64_t odd = p.at[1]
     cdef int64_t n = p.n
     cdef int64_t down = p.down
+    cdef int64_t ahead = p.ahead
     cdef int64_t i = 0
     while i <= n - wide:
-        pair_block(to_all + i, all_rows, to_here + i, here_rows, down, here, above, even, odd, even_two, odd_two, two_rows,
-                   width)
+        pair_block(to_all + i, all_rows, to_here + i, here_rows, down, ahead, here, above, even, odd, even_two,
+                   odd_two, two_rows, width)
         here += sizeof(vec)
         above += sizeof(vec)
         i += wide
@@ -75,11 +79,11 @@ cdef inline void pair_blocks(const Pairs* p, element* to_all, int64_t all_rows, 
     here += (i >> 1) * size
     above += (i >> 1) * size
     if i & 1 != 0:
-        pair_block(to_all + i, all_rows, to_here + i, here_rows, down, here, above, odd, even + size, odd_two, even_two,
-                   two_rows, width)
+        pair_block(to_all + i, all_rows, to_here + i, here_rows, down, ahead, here, above, odd, even + size, odd_two,
+                   even_two, two_rows, width)
     else:
-        pair_block(to_all + i, all_rows, to_here + i, here_rows, down, here, above, even, odd, even_two, odd_two,
-                   two_rows, width)
+        pair_block(to_all + i, all_rows, to_here + i, here_rows, down, ahead, here, above, even, odd, even_two,
+                   odd_two, two_rows, width)
 
 
 cdef inline void pair_known(const Pairs* p, element* to_all, int64_t all_rows, element* to_here, int64_t here_rows,

@@ -2,12 +2,12 @@
 """Average pool: the terms of windows, which are gradOutput times the reciprocal of the divisor, one row behind the
 other in the scratch, in float32 or, of float64, float64.
 
-A row of terms lies between zeros that stand for the windows beside it. They are written once for a tile (`clear_room`)
+A row of terms lies between zeros that stand for the windows beside it. They are written once for a tile (`find_tile`)
 and never again: a row has the same windows in every plane.
 
 Bounds. `n` windows exist, and no other is read. Their terms are stored to what the row has for them; of fewer than a
-vector, a vector with zeros behind them may be stored, for which `Room` has space behind each row, and which the next
-row, made afterwards, overwrites.
+vector, a vector with zeros behind them may be stored, for which each row has space, and which the next row, made
+afterwards, overwrites.
 """
 from libc.stdint cimport int64_t
 
@@ -58,7 +58,8 @@ cdef inline vec term(vec x, double factor, const element* numbers) noexcept nogi
     return plus_zero_sum(scale(x, factor, numbers), numbers)
 
 
-cdef inline void store_terms(char* to, vec x, double factor, const char* factors, const element* numbers) noexcept nogil:
+cdef inline void store_terms(char* to, vec x, double factor, const char* factors,
+                             const element* numbers) noexcept nogil:
     """x * (factor [* factors]) + 0.0."""
     cdef vec f
     if factors == NULL:
@@ -170,7 +171,8 @@ cdef inline void double_pieces(element* to, element* below, const element* sourc
         i += lanes
 
 
-cdef inline void double_row(element* to, element* below, const element* source, double factor, int64_t n) noexcept nogil:
+cdef inline void double_row(element* to, element* below, const element* source, double factor,
+                            int64_t n) noexcept nogil:
     """to[0:2*n:2], to[1:2*n:2], and the same of below = source[:n] * factor + 0.0, rounded."""
     cdef int64_t size = sum_bytes(source)
     cdef int64_t i

@@ -1,10 +1,10 @@
 # cython: cdivision=True
 """Average pool: stride 1, down a block of columns with the running sums in registers.
 
-The terms of a row of windows are summed across, ascending, and added to `terms` running sums, of which the oldest is
+The terms of a row of windows are summed across, ascending, and added to as many running sums, of which the oldest is
 then complete: no sum touches memory. Terms come from gradOutput itself where loads of some lanes leave the others alone
-(`reads_all`), else from rows of terms in the scratch. Of vectors of 64 bytes nearly every load at an odd place crosses a
-cache line: there the terms beside the first are shuffled out of two vectors.
+(`reads_all`), else from rows of terms in the scratch. Of vectors of 64 bytes nearly every load at an odd place crosses
+a cache line: there the terms beside the first are shuffled out of two vectors.
 
 Bounds. Of gradOutput the lanes are read that are windows, in rows that exist. The last block of a row overlaps the one
 before. A row of less than a block may be stored as a whole one, into rows that the same range makes later, where
@@ -15,8 +15,8 @@ from libc.stdint cimport int64_t
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._kernels.avg_pool2d_terms cimport plus_zero_sum
 from aclnn_bw._kernels.simd cimport (
-    VECTOR_BYTES, add, element, find_lanes, lane_word, lanes, load, load_lanes, prefetch, prefetch_to_write, scale,
-    simd_load, simd_slide_4, simd_slide_8, store, store_first, sum_bytes, vec, vector, zero,
+    VECTOR_BYTES, add, element, find_lanes, lane_word, lanes, load, load_lanes, prefetch, prefetch_to_level_2,
+    prefetch_to_write, scale, simd_load, simd_slide_4, simd_slide_8, store, store_first, sum_bytes, vec, vector, zero,
 )
 
 cdef enum:
@@ -71,9 +71,9 @@ cdef inline void walk_block(const Walk* w, element* to, int64_t column, int64_t 
                             bint edge, vec* width) noexcept nogil:
     """`blocks` vectors of columns; kernels of taps x taps. Only a row of n columns, fewer than that, may not be stored
     whole. If `edge`, windows may be missing."""
-    cdef int64_t width_ = <int64_t>sizeof(vec) // sum_bytes(to)
+    cdef int64_t single = <int64_t>sizeof(vec) // sum_bytes(to)
     cdef int64_t size = sum_bytes(to) if by_terms else <int64_t>sizeof(element)
-    cdef int64_t wide = blocks * width_
+    cdef int64_t wide = blocks * single
     cdef int64_t window = column + w.first
     cdef int64_t down = w.down
     cdef int64_t to_down = w.to_down
@@ -92,31 +92,34 @@ cdef inline void walk_block(const Walk* w, element* to, int64_t column, int64_t 
     cdef int k, v
     if edge and not by_terms:
         if SLIDES:
-            some[0] = window_lanes(w, window, width_, to)
-            some[width_] = window_lanes(w, window + width_, 4, to)
+            some[0] = window_lanes(w, window, single, to)
+            some[single] = window_lanes(w, window + single, 4, to)
         else:
             for v in range(blocks):
                 for k in range(taps):
-                    some[v * width_ + k] = window_lanes(w, window + v * width_ + k, width_, to)
+                    some[v * single + k] = window_lanes(w, window + v * single + k, single, to)
     for v in range(blocks):
         for k in range(taps - 1):
             held[v * MOST_TAPS + k] = zero(width)
     to += column
     while row < end:
-        if not by_terms:
+        # Two planes of doubles and their results can exceed the L1 cache: the next waits in L2.
+        if not by_terms and element is double:
+            prefetch_to_level_2(source + ahead)
+        elif not by_terms:
             prefetch(source + ahead)
         if 0 <= row < windows_down:
             if SLIDES:
                 low[0] = window_term(w, source, 0, <const lanes*>some, by_terms, edge, to, width)
-                low[1] = window_term(w, source, width_, <const lanes*>some, by_terms, edge, to, width)
+                low[1] = window_term(w, source, single, <const lanes*>some, by_terms, edge, to, width)
                 across[0] = low[0]
                 for k in range(1, taps):
                     across[0] = add(across[0], slide(low[0], low[1], k, to), to)
             else:
                 for v in range(blocks):
-                    across[v] = window_term(w, source, v * width_, <const lanes*>some, by_terms, edge, to, width)
+                    across[v] = window_term(w, source, v * single, <const lanes*>some, by_terms, edge, to, width)
                     for k in range(1, taps):
-                        across[v] = add(across[v], window_term(w, source, v * width_ + k, <const lanes*>some, by_terms,
+                        across[v] = add(across[v], window_term(w, source, v * single + k, <const lanes*>some, by_terms,
                                                                edge, to, width), to)
         else:
             for v in range(blocks):
@@ -132,15 +135,15 @@ cdef inline void walk_block(const Walk* w, element* to, int64_t column, int64_t 
         if row >= first:
             if n < wide and to + wide > <const element*>w.limit:
                 for v in range(blocks):
-                    if n - v * width_ >= width_:
-                        store(to + v * width_, low[v])
-                    elif n > v * width_:
-                        store_first(to + v * width_, low[v], n - v * width_)
+                    if n - v * single >= single:
+                        store(to + v * single, low[v])
+                    elif n > v * single:
+                        store_first(to + v * single, low[v], n - v * single)
             else:
                 if not by_terms and (VECTOR_BYTES == 64 or element is double):
                     prefetch_to_write(to + far)
                 for v in range(blocks):
-                    store(to + v * width_, low[v])
+                    store(to + v * single, low[v])
             to += to_down
         row += 1
 
