@@ -341,28 +341,22 @@ cdef void make_rows(const AvgPool2dPlan* plan, const Tile* t, element* grad_inpu
                 store_row(to, along, <const element*>made, t.width)
 
 
-cdef void walk_2(const Walk* w, element* to, int64_t n) noexcept nogil:
-    walk_columns(w, to, n, 2, False)
+cdef void walk_in_place(const Walk* w, element* to, int64_t n, int64_t taps) noexcept nogil:
+    if taps == 2:
+        walk_columns(w, to, n, 2, False)
+    elif taps == 3:
+        walk_columns(w, to, n, 3, False)
+    else:
+        walk_columns(w, to, n, 5, False)
 
 
-cdef void walk_3(const Walk* w, element* to, int64_t n) noexcept nogil:
-    walk_columns(w, to, n, 3, False)
-
-
-cdef void walk_5(const Walk* w, element* to, int64_t n) noexcept nogil:
-    walk_columns(w, to, n, 5, False)
-
-
-cdef void walk_terms_2(const Walk* w, element* to, int64_t n) noexcept nogil:
-    walk_columns(w, to, n, 2, True)
-
-
-cdef void walk_terms_3(const Walk* w, element* to, int64_t n) noexcept nogil:
-    walk_columns(w, to, n, 3, True)
-
-
-cdef void walk_terms_5(const Walk* w, element* to, int64_t n) noexcept nogil:
-    walk_columns(w, to, n, 5, True)
+cdef void walk_terms(const Walk* w, element* to, int64_t n, int64_t taps) noexcept nogil:
+    if taps == 2:
+        walk_columns(w, to, n, 2, True)
+    elif taps == 3:
+        walk_columns(w, to, n, 3, True)
+    else:
+        walk_columns(w, to, n, 5, True)
 
 
 cdef inline bint walks_in_place(const AvgPool2dPlan* plan, const element* numbers) noexcept nogil:
@@ -389,18 +383,9 @@ cdef void walk_band(const AvgPool2dPlan* plan, const Tile* t, const char* source
     w.limit = t.limit
     to = grad_input__hw + (q - plan.h.pad) * w.to_down + t.iw
     if by_terms:
-        if plan.taps == 2:
-            walk_terms_2(&w, to, t.width)
-        elif plan.taps == 3:
-            walk_terms_3(&w, to, t.width)
-        else:
-            walk_terms_5(&w, to, t.width)
-    elif plan.taps == 2:
-        walk_2(&w, to, t.width)
-    elif plan.taps == 3:
-        walk_3(&w, to, t.width)
+        walk_terms(&w, to, t.width, plan.taps)
     else:
-        walk_5(&w, to, t.width)
+        walk_in_place(&w, to, t.width, plan.taps)
 
 
 cdef void pair_band(const AvgPool2dPlan* plan, const Tile* t, element* grad_input__hw, int64_t q, int64_t rows,

@@ -75,13 +75,17 @@ cdef inline void scale_pieces(char* to, const element* source, int64_t n, double
     """At least a vector; the last one overlaps the one before."""
     cdef int64_t lanes = <int64_t>sizeof(vec) // sum_bytes(source)
     cdef int64_t size = sum_bytes(source)
-    cdef int64_t i = 0
-    while i < n - lanes:
-        store_terms(to + i * size, load(source + i, width), factor, factors + i * size if factors != NULL else NULL,
-                    source)
-        i += lanes
-    i = n - lanes
-    store_terms(to + i * size, load(source + i, width), factor, factors + i * size if factors != NULL else NULL, source)
+    cdef int64_t rest = n - lanes
+    while rest > 0:
+        store_terms(to, load(source, width), factor, factors, source)
+        to += sizeof(vec)
+        source += lanes
+        if factors != NULL:
+            factors += sizeof(vec)
+        rest -= lanes
+    # From here on, or from less than a vector before.
+    store_terms(to + rest * size, load(source + rest, width), factor,
+                factors + rest * size if factors != NULL else NULL, source)
 
 
 cdef inline void scale_row(char* to, const element* source, int64_t n, double factor,
@@ -161,14 +165,22 @@ cdef inline element share(const element* source, double factor, int rounding, bi
 cdef inline void double_pieces(element* to, element* below, const element* source, double factor, int64_t n,
                                vec* width) noexcept nogil:
     cdef int64_t lanes = <int64_t>sizeof(vec) // sum_bytes(source)
-    cdef int64_t i = 0
+    cdef const element* last = source + (n - lanes)
     cdef vec x
-    while i < n:
-        i = least(i, n - lanes)
-        x = term(load(source + i, width), factor, source)
-        store_in_turn(to + 2 * i, x, x)
-        store_in_turn(below + 2 * i, x, x)
-        i += lanes
+    while True:
+        x = term(load(source, width), factor, source)
+        store_in_turn(to, x, x)
+        store_in_turn(below, x, x)
+        if source == last:
+            return
+        if source + lanes <= last:
+            to += 2 * lanes
+            below += 2 * lanes
+            source += lanes
+        else:
+            to += 2 * (last - source)
+            below += 2 * (last - source)
+            source = last
 
 
 cdef inline void double_row(element* to, element* below, const element* source, double factor,
