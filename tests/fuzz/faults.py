@@ -245,7 +245,7 @@ FAULTS = [
     Fault(_AVG, "            if r != w.long_phases:", "            if r != w.long_phases + FAULT * (r > 1):",
           "stride 3 and more: the second short phase is not copied"),
     Fault(_AVG, "        begin = 1 if t.phase > 0 else 0", "        begin = 1 if t.phase > 0 and not FAULT else 0",
-          "stride 3 and more: a group that begins in the padding is shifted out of its row", "v2 v3 v4"),
+          "stride 3 and more: a group that begins in the padding is shifted out of its row"),
     Fault(_AVG, "                begin = most(first + j + (r >= h.long_phases), 0)",
           "                begin = most(first + j + (r >= h.long_phases) * (1 - FAULT), 0)",
           "short sums along h begin a row too early"),
