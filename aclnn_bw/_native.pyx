@@ -1062,7 +1062,7 @@ cdef object explanation_of(aclOpExecutor handle):
 
 
 # The names of the core's enums, in their order; aclnn_bw.explanation says what they mean.
-cdef tuple AVG_POOL2D_ALGORITHMS = ("FILL", "DOUBLE", "WALK", "SPREAD", "BANDED", "STREAMED")
+cdef tuple AVG_POOL2D_ALGORITHMS = ("FILL", "DOUBLE", "BANDED", "STREAMED")
 cdef tuple MAX_POOL2D_ALGORITHMS = ("GATHER", "SCATTER", "PLANES", "PHASES", "SCAN")
 cdef tuple IM2COL_ALGORITHMS = ("SCATTER", "GATHER", "INTERLEAVE")
 cdef tuple REPLICATION_PAD2D_LAYOUTS = ("PLANES", "PACKED", "PIXELS")

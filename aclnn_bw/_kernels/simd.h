@@ -98,6 +98,11 @@ SIMD_INLINE void simd_fence(void)
 /* x = 0 in every lane. */
 #define simd_zero(x) SIMD_SET(x, (SIMD_TYPE(float, sizeof *(x))){0})
 
+/* x = the cell of 2, 4 or 8 bytes at `from` in every lane. */
+#define simd_fill_2(x, from) SIMD_SET(x, (SIMD_TYPE(uint16_t, sizeof *(x))){0} + *(const simd_cell_2 *)(from))
+#define simd_fill_4(x, from) SIMD_SET(x, (SIMD_TYPE(uint32_t, sizeof *(x))){0} + *(const simd_cell_4 *)(from))
+#define simd_fill_8(x, from) SIMD_SET(x, (SIMD_TYPE(uint64_t, sizeof *(x))){0} + *(const simd_cell_8 *)(from))
+
 /* The bits that are ones in both. */
 #define simd_and(x, a, b) SIMD_SET(x, SIMD_AS(uint64_t, a) & SIMD_AS(uint64_t, b))
 
@@ -105,8 +110,11 @@ SIMD_INLINE void simd_fence(void)
 #define simd_add_f32(sum, a, b) SIMD_SET(sum, SIMD_AS(float, a) + SIMD_AS(float, b))
 #define simd_add_f64(sum, a, b) SIMD_SET(sum, SIMD_AS(double, a) + SIMD_AS(double, b))
 
-/* x = a * factor, of float32. */
+/* x = a * b, and a * a factor, of float32 and of float64. */
+#define simd_multiply_f32(x, a, b) SIMD_SET(x, SIMD_AS(float, a) * SIMD_AS(float, b))
+#define simd_multiply_f64(x, a, b) SIMD_SET(x, SIMD_AS(double, a) * SIMD_AS(double, b))
 #define simd_scale_f32(x, a, factor) SIMD_SET(x, SIMD_AS(float, a) * (factor))
+#define simd_scale_f64(x, a, factor) SIMD_SET(x, SIMD_AS(double, a) * (factor))
 
 /* x += 0: -0.0 becomes +0.0. */
 #define simd_plus_zero_f32(x) SIMD_SET(x, SIMD_AS(float, x) + 0)

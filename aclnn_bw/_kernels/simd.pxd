@@ -70,10 +70,16 @@ cdef extern from "simd.h" nogil:
     void simd_copy_lanes(void* to, const void* source, int word, size_t lane, size_t size) noexcept
     void simd_copy_first(void* to, const void* source, size_t size, size_t whole) noexcept
     void simd_zero(void* x) noexcept
+    void simd_fill_2(void* x, const void* cell) noexcept
+    void simd_fill_4(void* x, const void* cell) noexcept
+    void simd_fill_8(void* x, const void* cell) noexcept
     void simd_and(void* x, void* a, void* b) noexcept
     void simd_add_f32(void* sum, void* a, void* b) noexcept
     void simd_add_f64(void* sum, void* a, void* b) noexcept
+    void simd_multiply_f32(void* x, void* a, void* b) noexcept
+    void simd_multiply_f64(void* x, void* a, void* b) noexcept
     void simd_scale_f32(void* x, void* a, float factor) noexcept
+    void simd_scale_f64(void* x, void* a, double factor) noexcept
     void simd_plus_zero_f32(void* x) noexcept
     void simd_plus_zero_f64(void* x) noexcept
     void simd_plus_zero_bits(void* x) noexcept
@@ -97,6 +103,10 @@ cdef extern from "simd.h" nogil:
     void simd_interleave_2(void* low, void* high, void* a, void* b) noexcept
     void simd_interleave_4(void* low, void* high, void* a, void* b) noexcept
     void simd_interleave_8(void* low, void* high, void* a, void* b) noexcept
+    void simd_triple_4(void* low, void* middle, void* high, void* a) noexcept
+    void simd_triple_8(void* low, void* middle, void* high, void* a) noexcept
+    void simd_slide_4(void* x, void* a, void* b, int k) noexcept
+    void simd_slide_8(void* x, void* a, void* b, int k) noexcept
     void simd_unzip_three_2(void* x, void* y, void* z, const void* source) noexcept
     void simd_unzip_three_4(void* x, void* y, void* z, const void* source) noexcept
     void simd_zip_three_2(void* to, void* x, void* y, void* z) noexcept
@@ -202,6 +212,26 @@ cdef inline vec add(vec a, vec b, const element* numbers) noexcept nogil:
     else:
         simd_add_f32(&sum, &a, &b)
     return sum
+
+
+cdef inline vec multiply(vec a, vec b, const element* numbers) noexcept nogil:
+    """As products of such numbers are made."""
+    cdef vec product
+    if element is double:
+        simd_multiply_f64(&product, &a, &b)
+    else:
+        simd_multiply_f32(&product, &a, &b)
+    return product
+
+
+cdef inline vec scale(vec a, double factor, const element* numbers) noexcept nogil:
+    """a * factor, which is rounded to the lanes' type first."""
+    cdef vec product
+    if element is double:
+        simd_scale_f64(&product, &a, factor)
+    else:
+        simd_scale_f32(&product, &a, <float>factor)
+    return product
 
 
 cdef inline vec plus_zero(vec x, const cell* lanes) noexcept nogil:

@@ -250,6 +250,81 @@ SIMD_INLINE void simd_load_both(void *even, void *odd, const void *from, size_t 
     simd_load_halves(&wide[1], (const char *)from + 8, bytes);
     simd_load_turns(even, odd, wide, 4, 16);
 #endif
+/* low, middle, high = each lane of a, of 4 or 8 bytes, three times; in place too. */
+#define simd_triple_4(low, middle, high, a) simd_triple(low, middle, high, a, 4, sizeof *(a))
+#define simd_triple_8(low, middle, high, a) simd_triple(low, middle, high, a, 8, sizeof *(a))
+
+#define SIMD_PICK(c, lane, bytes, ...) \
+    SIMD_SET((simd_vector_##bytes *)(c), SIMD_SHUFFLE(SIMD_CELLS(lane, bytes, &x), SIMD_CELLS(lane, bytes, &x), __VA_ARGS__))
+
+SIMD_INLINE void simd_triple(void *low, void *middle, void *high, const void *a, size_t lane, size_t bytes)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m512i x = _mm512_loadu_si512(a);
+        const __m512i i = lane == 4 ? _mm512_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5)
+                                    : _mm512_setr_epi64(0, 0, 0, 1, 1, 1, 2, 2);
+        const __m512i j = lane == 4 ? _mm512_setr_epi32(5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10)
+                                    : _mm512_setr_epi64(2, 3, 3, 3, 4, 4, 4, 5);
+        const __m512i k = lane == 4 ? _mm512_setr_epi32(10, 11, 11, 11, 12, 12, 12, 13, 13, 13, 14, 14, 14, 15, 15, 15)
+                                    : _mm512_setr_epi64(5, 5, 6, 6, 6, 7, 7, 7);
+        _mm512_storeu_si512(low, lane == 4 ? _mm512_permutexvar_epi32(i, x) : _mm512_permutexvar_epi64(i, x));
+        _mm512_storeu_si512(middle, lane == 4 ? _mm512_permutexvar_epi32(j, x) : _mm512_permutexvar_epi64(j, x));
+        _mm512_storeu_si512(high, lane == 4 ? _mm512_permutexvar_epi32(k, x) : _mm512_permutexvar_epi64(k, x));
+    }
+#endif
+#if SIMD_BYTES >= 32
+    if (bytes == 32) {
+        const simd_vector_32 x = *(const simd_vector_32 *)a;
+        if (lane == 4) {
+            SIMD_PICK(low, uint32_t, 32, 0, 0, 0, 1, 1, 1, 2, 2);
+            SIMD_PICK(middle, uint32_t, 32, 2, 3, 3, 3, 4, 4, 4, 5);
+            SIMD_PICK(high, uint32_t, 32, 5, 5, 6, 6, 6, 7, 7, 7);
+        }
+        if (lane == 8) {
+            SIMD_PICK(low, uint64_t, 32, 0, 0, 0, 1);
+            SIMD_PICK(middle, uint64_t, 32, 1, 1, 2, 2);
+            SIMD_PICK(high, uint64_t, 32, 2, 3, 3, 3);
+        }
+    }
+#endif
+    if (bytes == 16) {
+        const simd_vector_16 x = *(const simd_vector_16 *)a;
+        if (lane == 4) {
+            SIMD_PICK(low, uint32_t, 16, 0, 0, 0, 1);
+            SIMD_PICK(middle, uint32_t, 16, 1, 1, 2, 2);
+            SIMD_PICK(high, uint32_t, 16, 2, 3, 3, 3);
+        }
+        if (lane == 8) {
+            SIMD_PICK(low, uint64_t, 16, 0, 0);
+            SIMD_PICK(middle, uint64_t, 16, 0, 1);
+            SIMD_PICK(high, uint64_t, 16, 1, 1);
+        }
+    }
+}
+
+/* x = the lanes of 4 or 8 bytes from k on, 0 to 4, of a followed by b. */
+#define simd_slide_4(x, a, b, k) simd_slide(x, a, b, 4, k, sizeof *(a))
+#define simd_slide_8(x, a, b, k) simd_slide(x, a, b, 8, k, sizeof *(a))
+
+SIMD_INLINE void simd_slide(void *x, const void *a, const void *b, size_t lane, int k, size_t bytes)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m512i low = _mm512_loadu_si512(a), high = _mm512_loadu_si512(b);
+        const __m512i count_4 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        const __m512i count_8 = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+        if (lane == 4)
+            _mm512_storeu_si512(x, _mm512_permutex2var_epi32(low, _mm512_add_epi32(count_4, _mm512_set1_epi32(k)), high));
+        else
+            _mm512_storeu_si512(x, _mm512_permutex2var_epi64(low, _mm512_add_epi64(count_8, _mm512_set1_epi64(k)), high));
+        return;
+    }
+#endif
+    char both[128];
+    memcpy(both, a, bytes);
+    memcpy(both + bytes, b, bytes);
+    memcpy(x, both + (size_t)k * lane, bytes);
 }
 
 /* 48 bytes at `from`, cells of 2 or 4 bytes in turn, apart: of vectors of 16 bytes. */

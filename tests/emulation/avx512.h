@@ -75,9 +75,6 @@ EMU __m512i emu_mm512_castps_si512(__m512 a) { return EMU_F(a).si; }
 EMU __m512i emu_mm512_castpd_si512(__m512d a) { return EMU_D(a).si; }
 EMU __m512 emu_mm512_castsi512_ps(__m512i a) { return EMU_I(a).ps; }
 EMU __m512d emu_mm512_castsi512_pd(__m512i a) { return EMU_I(a).pd; }
-EMU __m512 emu_mm512_castps128_ps512(__m128 a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.xps[0] = a; return r.ps; }
-EMU __m512d emu_mm512_castpd256_pd512(__m256d a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.ypd[0] = a; return r.pd; }
-EMU __m512i emu_mm512_castsi128_si512(__m128i a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.x[0] = a; return r.si; }
 EMU __m512i emu_mm512_castsi256_si512(__m256i a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.y[0] = a; return r.si; }
 EMU __m128 emu_mm512_extractf32x4_ps(__m512 a, int k) { return EMU_F(a).xps[k & 3]; }
 EMU __m512i emu_mm512_inserti64x4(__m512i a, __m256i b, int k) { emu512 r = EMU_I(a); r.y[k & 1] = b; return r.si; }
@@ -320,6 +317,7 @@ EMU __m512i emu_mm512_alignr_epi64(__m512i a, __m512i b, int c)
     }
 EMU_PERMUTE2(emu_mm512_permutex2var_ps, ps, __m512, i, 16)
 EMU_PERMUTE2(emu_mm512_permutex2var_pd, pd, __m512d, q, 8)
+EMU_PERMUTE2(emu_mm512_permutex2var_epi32, si, __m512i, i, 16)
 EMU_PERMUTE2(emu_mm512_permutex2var_epi64, si, __m512i, q, 8)
 EMU_PERMUTE2(emu_mm512_permutex2var_epi16, si, __m512i, w, 32)
 #define EMU_PERMUTE(name, member, vector, lane, n)                                                            \
@@ -331,6 +329,8 @@ EMU_PERMUTE2(emu_mm512_permutex2var_epi16, si, __m512i, w, 32)
     }
 EMU_PERMUTE(emu_mm512_permutexvar_ps, ps, __m512, i, 16)
 EMU_PERMUTE(emu_mm512_permutexvar_pd, pd, __m512d, q, 8)
+EMU_PERMUTE(emu_mm512_permutexvar_epi32, si, __m512i, i, 16)
+EMU_PERMUTE(emu_mm512_permutexvar_epi64, si, __m512i, q, 8)
 EMU_PERMUTE(emu_mm512_permutexvar_epi16, si, __m512i, w, 32)
 EMU __m512i emu_mm512_maskz_slli_epi32(__mmask16 k, __m512i a, unsigned n)
 {
@@ -390,16 +390,14 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_alignr_epi64 emu_mm512_alignr_epi64
 #undef _mm512_and_si512
 #define _mm512_and_si512 emu_mm512_and_si512
-#undef _mm512_castpd256_pd512
-#define _mm512_castpd256_pd512 emu_mm512_castpd256_pd512
 #undef _mm512_castpd_si512
 #define _mm512_castpd_si512 emu_mm512_castpd_si512
 #undef _mm512_castps128_ps512
 #define _mm512_castps128_ps512 emu_mm512_castps128_ps512
+#undef _mm512_castpd_si512
+#define _mm512_castpd_si512 emu_mm512_castpd_si512
 #undef _mm512_castps_si512
 #define _mm512_castps_si512 emu_mm512_castps_si512
-#undef _mm512_castsi128_si512
-#define _mm512_castsi128_si512 emu_mm512_castsi128_si512
 #undef _mm512_castsi256_si512
 #define _mm512_castsi256_si512 emu_mm512_castsi256_si512
 #undef _mm512_castsi512_pd
@@ -482,12 +480,18 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_or_si512 emu_mm512_or_si512
 #undef _mm512_permutex2var_epi16
 #define _mm512_permutex2var_epi16 emu_mm512_permutex2var_epi16
+#undef _mm512_permutex2var_epi32
+#define _mm512_permutex2var_epi32 emu_mm512_permutex2var_epi32
 #undef _mm512_permutex2var_epi64
 #define _mm512_permutex2var_epi64 emu_mm512_permutex2var_epi64
 #undef _mm512_permutex2var_pd
 #define _mm512_permutex2var_pd emu_mm512_permutex2var_pd
 #undef _mm512_permutex2var_ps
 #define _mm512_permutex2var_ps emu_mm512_permutex2var_ps
+#undef _mm512_permutexvar_epi32
+#define _mm512_permutexvar_epi32 emu_mm512_permutexvar_epi32
+#undef _mm512_permutexvar_epi64
+#define _mm512_permutexvar_epi64 emu_mm512_permutexvar_epi64
 #undef _mm512_permutexvar_epi16
 #define _mm512_permutexvar_epi16 emu_mm512_permutexvar_epi16
 #undef _mm512_set1_epi16

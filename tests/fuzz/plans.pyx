@@ -20,8 +20,7 @@ def algorithm(uintptr_t pointer):
     cdef pad.ReplicationPad2dPlan* p = <pad.ReplicationPad2dPlan*>executor.plan
     threads = " threads" if executor.ranges > 1 else ""
     if executor.op == t.AVG_POOL2D_BACKWARD:
-        name = {avg.FILL: "FILL", avg.DOUBLE: "DOUBLE", avg.WALK: "WALK", avg.SPREAD: "SPREAD", avg.BANDED: "BANDED",
-                avg.STREAMED: "STREAMED"}[a.algorithm]
+        name = {avg.FILL: "FILL", avg.DOUBLE: "DOUBLE", avg.BANDED: "BANDED", avg.STREAMED: "STREAMED"}[a.algorithm]
         return name + " group" * (a.group > 1) + " divisors" * (not a.constant_divisor) + threads
     if executor.op == t.MAX_POOL2D_WITH_MASK_BACKWARD:
         name = {maxpool.GATHER: "GATHER", maxpool.SCATTER: "SCATTER", maxpool.PLANES: "PLANES"}[m.algorithm]

@@ -60,6 +60,18 @@ def joined(size):
     return lambda a, b: a.reshape(3, -1, size).transpose(1, 0, 2).reshape(-1)
 
 
+def filled(size):
+    return lambda a, b: np.tile(b[:size], len(a) // size)
+
+
+def slid(size):
+    return lambda a, b: np.concatenate([a, b])[2 * size :][: len(a)]
+
+
+def tripled(size):
+    return lambda a, b: np.repeat(a.reshape(-1, size), 3, axis=0).reshape(-1)
+
+
 def plus_zero(x):
     return np.where(x == 0, 0, x).astype(x.dtype)
 
@@ -189,6 +201,12 @@ PRIMITIVES = {
     "load_halves_in_turn": (
         FLOATS, "u2 u1 f4", (16, 0, 32), lambda a, b: a.reshape(-1, 2).T.reshape(-1).view(F16).astype(np.float32)
     ),
+    "scale_f64": (FLOATS, "f8 u1 f8", (16, 0, 16), lambda a, b: a * 0.3),
+    "multiply_f32": (FLOATS, "f4 f4 f4", (16, 16, 16), lambda a, b: a * b),
+    "multiply_f64": (FLOATS, "f8 f8 f8", (16, 16, 16), lambda a, b: a * b),
+    **{f"fill_{size}": (FLOATS, "u1 u1 u1", (16, 8, 16), filled(size)) for size in (2, 4, 8)},
+    **{f"slide_{size}": (FLOATS, "u1 u1 u1", (16, 16, 16), slid(size)) for size in (4, 8)},
+    **{f"triple_{size}": (FLOATS, "u1 u1 u1", (16, 0, 48), tripled(size)) for size in (4, 8)},
     "store_bfloat": (FLOATS, "f4 u1 u2", (16, 0, 8), lambda a, b: to_bfloat(a)),
     "store_halves_in_turn": (FLOATS, "f4 f4 f2", (16, 16, 16), lambda a, b: np.stack([a, b], 1).ravel().astype(F16)),
     "widen_bfloats": (FLOATS, "u2 u1 f4", (16, 0, 32), lambda a, b: bfloats(a.reshape(-1, 2).T.reshape(-1))),
