@@ -250,6 +250,8 @@ SIMD_INLINE void simd_load_both(void *even, void *odd, const void *from, size_t 
     simd_load_halves(&wide[1], (const char *)from + 8, bytes);
     simd_load_turns(even, odd, wide, 4, 16);
 #endif
+}
+
 /* low, middle, high = each lane of a, of 4 or 8 bytes, three times; in place too. */
 #define simd_triple_4(low, middle, high, a) simd_triple(low, middle, high, a, 4, sizeof *(a))
 #define simd_triple_8(low, middle, high, a) simd_triple(low, middle, high, a, 8, sizeof *(a))

@@ -75,6 +75,7 @@ EMU __m512i emu_mm512_castps_si512(__m512 a) { return EMU_F(a).si; }
 EMU __m512i emu_mm512_castpd_si512(__m512d a) { return EMU_D(a).si; }
 EMU __m512 emu_mm512_castsi512_ps(__m512i a) { return EMU_I(a).ps; }
 EMU __m512d emu_mm512_castsi512_pd(__m512i a) { return EMU_I(a).pd; }
+EMU __m512 emu_mm512_castps128_ps512(__m128 a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.xps[0] = a; return r.ps; }
 EMU __m512i emu_mm512_castsi256_si512(__m256i a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.y[0] = a; return r.si; }
 EMU __m128 emu_mm512_extractf32x4_ps(__m512 a, int k) { return EMU_F(a).xps[k & 3]; }
 EMU __m512i emu_mm512_inserti64x4(__m512i a, __m256i b, int k) { emu512 r = EMU_I(a); r.y[k & 1] = b; return r.si; }
