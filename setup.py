@@ -40,9 +40,13 @@ C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32 and not SANITIZE
 # With the 200 of -O3 gcc 12 takes twice as long for the average pool, which is no faster for it (python -m
 # benchmarks.against: 1.01 of the speed). A vector that is passed to a function goes through memory, so what is declared
 # inline is, in the unit whose loops are written over simd.pxd (0.82 to 0.87 of the time where float16 is scattered).
+# What is not stays a function there: what its caller keeps would take the loop's registers.
 UNIT_FLAGS = {
-    "avg_pool2d": ["--param=max-inline-insns-single=110"],
+    "avg_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "replication_pad2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
+    "upsample_nearest_exact1d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
+    "max_pool2d_forward": ["-DCYTHON_INLINE=inline __attribute__((always_inline))",
+                           "-fno-inline-functions-called-once"],
     "im2col": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     # A form that has one caller would be spilled with all else in it.
     "max_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-inline-functions-called-once"],

@@ -11,10 +11,8 @@ ALGORITHMS = {
     "AvgPool2dBackward": {
         "FILL": "one window covers the whole plane: its share everywhere",
         "DOUBLE": "kernel and stride 2, dense rows: every element becomes four in one pass",
-        "WALK": "stride 1: running sums in registers, down a block of columns",
-        "SPREAD": "stride 2 or 3, at most two windows a position: row by row, each sum stored where it serves",
-        "BANDED": "any geometry: a band of rows summed along w, then along h, then spread to what it serves",
-        "STREAMED": "as BANDED, one row of windows at a time, for kernels so tall that a band does not fit the scratch",
+        "BANDED": "any geometry: rows summed along w, then along h, some at a time, and spread to what they serve",
+        "STREAMED": "as BANDED, one row of windows at a time, for kernels too tall for the scratch",
     },
     "MaxPool2dWithMaskBackward": {
         "GATHER": "each element of gradInput asks the windows that hold it",

@@ -57,9 +57,9 @@ def test_every_executor_explains_itself(operator):
     [
         ((7, 7, 7), "FILL"),
         ((8, 2, 2), "DOUBLE"),
-        ((9, 3, 1, 1), "WALK"),
-        ((9, 3, 2, 1), "SPREAD"),
-        ((12, 5, 1), "WALK"),
+        ((9, 3, 1, 1), "BANDED"),
+        ((9, 3, 2, 1), "BANDED"),
+        ((12, 5, 1), "BANDED"),
         ((24, 9, 4), "BANDED"),
     ],
 )

@@ -10,8 +10,7 @@ cdef enum CubeMathType:
     USE_HF32
 
 cdef enum:
-    WALK_TERMS = 16     # the most running sums of a WALK along an axis
-    LONGEST_LANES = 16  # elements of the longest vector
+    MOST_PHASES = 8     # a row of a longer stride is made of runs, of a shorter one by a transposition of its phases
 
 cdef enum Rounding:
     ROUND_NONE
@@ -21,10 +20,8 @@ cdef enum Rounding:
 cdef enum Algorithm:
     FILL        # one window covers the whole plane: its share everywhere
     DOUBLE      # kernel and stride 2, dense rows: every element becomes four in one pass
-    WALK        # stride 1: running sums in registers, down a block of columns
-    SPREAD      # stride 2 or 3, at most two windows a position: row by row, each sum stored to the positions it serves
-    BANDED      # any geometry: a band of rows summed along w, then along h, then spread to what it serves
-    STREAMED    # as BANDED, one row of windows at a time: for kernels so tall that a band does not fit the scratch
+    BANDED      # any geometry: some rows at a time summed along w, then along h, and spread to what they serve
+    STREAMED    # as BANDED, one row of windows at a time: for kernels too tall for the scratch
 
 # One axis. `kernel`, `stride` and `pad` describe which window covers which position and are cut down to what the sizes
 # can tell apart: position i lies in window o if and only if 0 <= i + pad - o*stride < kernel. With i + pad =
@@ -57,28 +54,29 @@ cdef struct AvgPool2dPlan:
     int32_t rounding                    # of gradOutput, before it is summed
     bint round_result                   # to float16, stored as float32
     # A unit of work is `group` planes, one but for images whose channels lie side by side, x a band of `band` values of
-    # q along h x a tile of `tile` values along w: of q, or for WALK and SPREAD of groups of `stride` positions.
+    # q along h x a tile of `tile` values of q along w.
     int64_t group
     int64_t groups                      # of an image
     int64_t band
     int64_t bands
     int64_t tile
     int64_t tiles
-    int64_t across                      # values along w
-    # WALK and SPREAD: position i of group 0 has the windows column_first[i] .. column_first[i] + column_terms[i] - 1.
-    int64_t[3] column_first
-    int64_t[3] column_terms
+    int64_t taps                        # of a kernel whose sums run in registers at stride 1, else 0
+    bint pairs                          # stride 2 along w, and as many terms along h, one or two
+    int64_t strip                       # values of q along h whose rows of windows are in the scratch at a time
+    int64_t pitch                       # elements from a row of terms or sums to the next
+    int64_t packed_row                  # bytes from a packed row of windows to the next
+    int64_t packed_plane                # and from one plane's to the next's
     # Byte offsets in a range's scratch.
-    int64_t packed_plane                # bytes from one plane's packed rows to the next's
-    int64_t pitch                       # elements from one packed row to the next
-    int64_t at_terms
-    int64_t at_long
+    int64_t at_terms                    # rows of terms, of their sums along w and, where phases have one term less, of
+    int64_t at_long                     # theirs; without terms a row of zeros
     int64_t at_short
-    int64_t[4] at_sums                  # rows of long, then of short phases; in each the long, then the short columns
-    int64_t[4] at_cells
-    int64_t at_row
+    int64_t at_zeros                    # a row of zeros, if `pairs`
+    int64_t at_sums                     # STREAMED: the sums of long, then of short phases of h; in each the long, then
+    int64_t at_cells                    # the short ones of w; a stride of 3 or more: those of a row, as stored
+    int64_t at_row                      # of gradInput, if it is not stored at once
     int64_t at_factors
-    int64_t at_row_factors
+    int64_t at_packed
 
 cdef extern int avg_pool2d_backward "aclnn_bw_avg_pool2d_backward" (
     const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* kernel_size,

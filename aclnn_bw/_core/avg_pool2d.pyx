@@ -26,14 +26,16 @@ from aclnn_bw._core.types cimport (
 cdef enum:
     CHANNEL_LIMIT = 65535           # of the products
     DIVISOR_LIMIT = 255             # of the products, for either sign
-    BAND_BYTES = 16384              # scratch of a band: half an L1 cache; 64 KiB is 1.2 times as slow
-    SCRATCH_BYTES = 1048576         # beyond this a band's rows are tiled along w, and then streamed
-    LEAST_TILE = 256                # columns: below this the halo of a tile costs as much as the tile
+    STRIP_BYTES = 24576             # scratch of a strip: fits an L1 cache
+    BAND_BYTES = 16384              # packed rows of a plane, of a cache line of channels
+    SCRATCH_BYTES = 1048576         # beyond this a strip's rows are tiled along w further, and then streamed
+    MOST_TILE = 256                 # columns
     NARROWEST_TILE = 32             # columns: still much less work than to sum the rows of windows again for each row
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
     LEAST_BAND = 8                  # rows
+    LEAST_STRIP = 4                 # rows
+    LONGEST_VECTOR = 64             # bytes
     CACHE_LINE = 64                 # bytes
-    SPREAD_STRIDE = 8               # along h: a band of rows of gradInput fits the scratch
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -170,80 +172,44 @@ cdef bint reaches_image(const Axis* axis) noexcept nogil:
     return window_length(axis, 0, False) > 0 and window_length(axis, axis.out - 1, False) > 0
 
 
-cdef int64_t lay_out_walk(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatters) noexcept nogil:
-    """Copies of the rows of windows or their terms, for where they cannot be read in place, and of rows of
-    gradInput."""
-    cdef int64_t rows = plan.band + plan.h.terms - 1
-    cdef int64_t size
-    # What the last vector of a row may read and, after the last row, write beyond it.
-    plan.pitch = most(plan.tile, LONGEST_LANES) + plan.w.terms + 1
-    plan.at_terms = 0
-    # A whole number of cache lines and an odd one: planes that are filled side by side meet in no set of the cache.
-    plan.packed_plane = (round_up(rows * plan.pitch * real, ALIGNMENT) // ALIGNMENT | 1) * ALIGNMENT
-    size = plan.group * plan.packed_plane
-    plan.at_row = size
-    if scatters or plan.round_result:
-        size += round_up((plan.band * plan.h.stride * least(plan.tile * plan.w.stride, plan.w.size)
-                          + LONGEST_LANES * plan.w.stride) * item, ALIGNMENT)
-    plan.at_factors = size
-    plan.at_row_factors = size
-    if not plan.constant_divisor:
-        plan.at_row_factors += round_up(plan.pitch * real, ALIGNMENT)
-        size = plan.at_row_factors + round_up(rows * real, ALIGNMENT)
-    return size
-
-
-cdef void find_columns(AvgPool2dPlan* plan) noexcept nogil:
-    """Which windows each position of a group of `stride` has: `terms` of them in a long phase, else one less."""
-    cdef Axis* w = &plan.w
-    cdef int64_t i, q, r
-    plan.across = ceil_div(w.size, w.stride)
-    for i in range(w.stride):
-        q = quotient(i + w.pad, w.stride)
-        r = i + w.pad - q * w.stride
-        plan.column_terms[i] = w.terms - (r >= w.long_phases)
-        plan.column_first[i] = q - plan.column_terms[i] + 1
-
-
-cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint converts, bint scatters) noexcept nogil:
+cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatters) noexcept nogil:
     """Place the buffers of one unit; returns the bytes. `real` and `item` are the sizes of the types that are summed
     and stored."""
     cdef Axis* h = &plan.h
     cdef Axis* w = &plan.w
-    cdef int64_t pitch, rows, terms, along, i
+    cdef int64_t lanes = LONGEST_VECTOR // real
+    cdef int64_t row, rows
     cdef int64_t size = 0
-    cdef bint wanted
-    # With one column phase a row of sums is a row of gradInput, and is written there unless it must be converted.
-    cdef bint direct = plan.algorithm != STREAMED and w.stride == 1 and not converts and not scatters
+    cdef bint is_even = w.long_phases == w.stride
     if plan.algorithm == FILL or plan.algorithm == DOUBLE:
         return 0
-    if plan.algorithm == WALK or plan.algorithm == SPREAD:
-        return lay_out_walk(plan, real, item, scatters)
-    pitch = plan.tile + w.terms - 1
-    terms = (plan.band + h.terms - 1 if plan.algorithm == BANDED else 1) * pitch
-    rows = plan.band * (plan.tile if plan.algorithm == STREAMED else pitch)
+    # The first term lies somewhere in the first vector, and what is read or stored in excess ends in a last one.
+    plan.pitch = round_up(plan.tile + w.terms + 2 * lanes, lanes)
+    row = plan.pitch * real
+    rows = (1 if plan.algorithm == STREAMED else plan.strip + h.terms - 1) * row
     plan.at_terms = size
-    size += round_up(terms * real, ALIGNMENT)
+    size += rows
     plan.at_long = plan.at_terms if w.terms == 1 else size
-    size += 0 if w.terms == 1 else round_up(terms * real, ALIGNMENT)
+    size += 0 if w.terms == 1 or plan.taps > 0 else rows
     plan.at_short = size
-    size += round_up(terms * real, ALIGNMENT) if w.long_phases < w.stride and w.terms > 2 else 0
-    for i in range(4):
-        # Sums of one term alias their rows; kinds that no phase has, have none.
-        along = h.terms if i < 2 else h.terms - 1
-        wanted = ((i < 2 or h.long_phases < h.stride) and (i % 2 == 0 or w.long_phases < w.stride))
-        plan.at_sums[i] = size
-        if wanted and not direct and (along > 1 or plan.algorithm == STREAMED):
-            size += round_up(rows * real, ALIGNMENT)
-        plan.at_cells[i] = size
-        if wanted and along > 0 and converts:
-            size += round_up(rows * item, ALIGNMENT)
-    plan.at_row = size
-    if scatters:
-        size += round_up(least(plan.tile * w.stride, w.size) * item, ALIGNMENT)
+    size += 0 if is_even or w.terms == 2 else (rows if w.terms > 2 else row)
+    plan.at_zeros = size
+    size += row if plan.pairs else 0
+    plan.at_sums = size
+    size += 4 * row if plan.algorithm == STREAMED else 0
+    plan.at_cells = size
+    size += least(w.stride, MOST_PHASES) * row if w.stride > 2 else 0
     plan.at_factors = size
-    if not plan.constant_divisor:
-        size += round_up(pitch * real, ALIGNMENT)
+    size += 0 if plan.constant_divisor else row
+    plan.at_row = size
+    if scatters or plan.round_result:
+        size += round_up(least(plan.tile * w.stride, w.size) * item, ALIGNMENT)
+    plan.at_packed = size
+    if plan.group > 1:
+        plan.packed_row = round_up((plan.tile + w.terms - 1) * item, ALIGNMENT)
+        # An odd number of cache lines: planes that are filled side by side meet in no set of the cache.
+        plan.packed_plane = ((plan.band + h.terms - 1) * plan.packed_row // ALIGNMENT | 1) * ALIGNMENT
+        size += plan.group * plan.packed_plane
     return size
 
 
@@ -279,70 +245,68 @@ cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:
 
 
 cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item,
-                         bint converts, bint scatters) noexcept nogil:
-    """Choose the algorithm, the band and the tile; returns the bytes of scratch.
+                         bint scatters) noexcept nogil:
+    """Choose the algorithm, the band, the tile and the strip; returns the bytes of scratch.
 
     None of it changes a bit of the result: every algorithm adds the same terms in the same order.
     """
     cdef Axis* h = &plan.h
     cdef Axis* w = &plan.w
-    cdef int64_t rows = h.count
+    cdef int64_t rows = h.size if is_filled(plan) else h.count
     cdef int64_t size, wanted
     cdef int64_t* g = plan.grad_output_strides
     # A band's first rows sum rows of windows that the band before has summed too: fewer rows than twice these are
     # mostly such work done again.
     cdef int64_t least_band = most(LEAST_BAND, 2 * (h.terms - 1))
-    plan.across = w.count
-    # More rows or columns than SCRATCH_BYTES never fit: to begin with no more keeps every product below 2**63.
-    plan.tile = least(w.count, SCRATCH_BYTES)
-    plan.band = least(h.count, most(least_band, BAND_BYTES // 4 // plan.tile))
+    plan.band = rows
+    plan.tile = w.count
     if is_filled(plan):
         plan.algorithm = FILL
-        rows = h.size
-        plan.band = rows
     elif (is_doubled(h) and is_doubled(w) and plan.constant_divisor and plan.rounding == ROUND_NONE and not scatters
             and plan.grad_output_strides[3] == 1):
         plan.algorithm = DOUBLE
-    elif h.terms > SCRATCH_BYTES or w.terms > SCRATCH_BYTES:
-        plan.algorithm = STREAMED
-        plan.band = 1
-    elif h.stride == 1 and w.stride == 1 and h.terms <= WALK_TERMS and w.terms <= WALK_TERMS:
-        plan.algorithm = WALK
-    elif w.stride in (2, 3) and h.stride <= SPREAD_STRIDE and h.terms <= 2 and w.terms <= 2:
-        plan.algorithm = SPREAD
     else:
         plan.algorithm = BANDED
-    if plan.algorithm == WALK or plan.algorithm == SPREAD:
-        find_columns(plan)
-        plan.tile = least(plan.across, SCRATCH_BYTES)
-        if g[1] == 1 and g[3] != 1:
-            # Channels lie side by side: those of one cache line are copied at once, else each would fetch it again.
-            plan.group = least(plan.channels, CACHE_LINE // item)
-    # Bands: the largest whose scratch stays in the cache.
-    size = lay_out(plan, real, item, converts, scatters)
-    while size > BAND_BYTES * plan.group and plan.band > least_band:
-        plan.band = most(ceil_div(plan.band, 2), least_band)
-        size = lay_out(plan, real, item, converts, scatters)
-    while size > SCRATCH_BYTES and plan.tile > LEAST_TILE:
-        plan.tile = most(ceil_div(plan.tile, 2), LEAST_TILE)
-        size = lay_out(plan, real, item, converts, scatters)
-    while size > SCRATCH_BYTES and plan.band > LEAST_BAND:
-        plan.band = most(ceil_div(plan.band, 2), LEAST_BAND)
-        size = lay_out(plan, real, item, converts, scatters)
+        if (h.stride == 1 and w.stride == 1 and not scatters and not plan.round_result
+                and h.terms == w.terms and w.terms in (2, 3, 5)):
+            plan.taps = w.terms
+        plan.pairs = (w.stride in (2, 3) and not scatters and not plan.round_result and h.terms == w.terms
+                      and (w.terms == 2 or (w.terms == 1 and w.long_phases == w.stride and h.long_phases == h.stride)))
+        # Tiles are as wide as each other, about.
+        plan.tile = ceil_div(w.count, ceil_div(w.count, MOST_TILE))
+        # More rows or terms than SCRATCH_BYTES never fit: no more keeps every product below 2**63.
+        plan.strip = least(rows, SCRATCH_BYTES)
+        if h.terms > SCRATCH_BYTES or w.terms > SCRATCH_BYTES:
+            plan.algorithm = STREAMED
+    size = lay_out(plan, real, item, scatters)
+    # Strips: the longest whose scratch stays in the cache.
+    while size > STRIP_BYTES and plan.strip > LEAST_STRIP:
+        plan.strip = most(ceil_div(plan.strip, 2), LEAST_STRIP)
+        size = lay_out(plan, real, item, scatters)
     while size > SCRATCH_BYTES and plan.tile > NARROWEST_TILE:
         plan.tile = most(ceil_div(plan.tile, 2), NARROWEST_TILE)
-        size = lay_out(plan, real, item, converts, scatters)
+        size = lay_out(plan, real, item, scatters)
     if size > SCRATCH_BYTES:
         plan.algorithm = STREAMED
+        plan.taps = 0
+        plan.pairs = False
+    if plan.algorithm == STREAMED:
         plan.band = 1
-        size = lay_out(plan, real, item, converts, scatters)
+        size = lay_out(plan, real, item, scatters)
+    elif plan.algorithm == BANDED and g[1] == 1 and g[3] != 1 and plan.rounding == ROUND_NONE:
+        # Channels lie side by side: those of one cache line are copied at once, else each would fetch it again.
+        plan.group = least(plan.channels, CACHE_LINE // item)
+        size = lay_out(plan, real, item, scatters)
+        while plan.packed_plane > BAND_BYTES and plan.band > least_band:
+            plan.band = most(ceil_div(plan.band, 2), least_band)
+            size = lay_out(plan, real, item, scatters)
     # Few planes: split them further.
     wanted = ceil_div(UNITS_PER_THREAD * threads * plan.group, most(planes, 1))
     if threads > 1 and wanted > 1 and plan.algorithm != STREAMED:
         plan.band = least(plan.band, most(least(least_band, rows), ceil_div(rows, wanted)))
-        size = lay_out(plan, real, item, converts, scatters)
+        size = lay_out(plan, real, item, scatters)
     plan.bands = ceil_div(rows, plan.band)
-    plan.tiles = ceil_div(plan.across, plan.tile)
+    plan.tiles = ceil_div(w.count, plan.tile)
     plan.groups = ceil_div(plan.channels, plan.group)
     return size
 
@@ -401,8 +365,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     plan.round_result = reduced and (cube_math_type == USE_FP16 or context.product != ASCEND910B)
     plan.rounding = ROUND_F16 if plan.round_result else (
         ROUND_HF32 if reduced and cube_math_type in (ALLOW_FP32_DOWN_PRECISION, USE_HF32) else ROUND_NONE)
-    scratch = divide_work(plan, planes, context.threads, real, item, item != real or plan.round_result,
-                          plan.grad_input_strides[3] != 1)
+    scratch = divide_work(plan, planes, context.threads, real, item, plan.grad_input_strides[3] != 1)
     # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     units = quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles
     kernel = context.kernels.avg_pool2d_backward[slot_of(grad_output.dtype)]

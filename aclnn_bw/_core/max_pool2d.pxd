@@ -12,6 +12,7 @@ from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
 cdef enum:
     LANES = 16      # channels in a mask word; also the words to which a row of the mask is rounded up
     BLOCK = 256     # windows whose places SCATTER finds at a time
+    MOST_COLUMNS = 64   # of a kernel, with which the forward compares at a time
 
     TEAM = 4        # channels that GATHER sums at a time: they share mask words, or the indices that are looked for
     MOST_ROWS = 16  # of a kernel whose columns are known: at most 32 positions in all
@@ -53,7 +54,7 @@ cdef struct MaxPool2dPlan:
     int64_t[4] image_strides        # of gradInput or self
     int64_t lanes           # channels of a unit
     int64_t groups          # ceil(channels / lanes)
-    int64_t band            # rows of a unit: of gradInput in the backward, of windows in the forward
+    int64_t band            # rows of a unit
     int64_t bands
     int64_t units           # batch * groups * bands
     int64_t kernel_size     # K
@@ -82,15 +83,46 @@ cdef struct MaxPool2dPlan:
     int64_t at_columns      # of an argmax mask: the windows of a row, then those of the planes that are listed
     int64_t at_edges
     int64_t at_places
-    int64_t row_pitch       # elements between rows, in the forward phases of rows, in the scratch
-    int64_t sum_pitch       # elements between the sums of two channels, in the forward of a row of maxima
+    int64_t row_pitch       # elements between rows in the scratch
+    int64_t sum_pitch       # elements between the sums of two channels
     int64_t chunk           # GATHER: rows of gradInput that are made at a time
-    int64_t ring            # PHASES: rows of the image that are kept
-    bint coded              # forward: the mask is made from codes of the maxima's positions
+    int64_t[2] full_stride  # as the caller gave it
+
+cdef struct MaxPool2dForwardPlan:
+    PoolAxis h
+    PoolAxis w
+    int64_t channels
+    int64_t[4] out_strides          # in elements: n, c, h, w
+    int64_t[4] self_strides
+    int64_t lanes           # channels of a unit
+    int64_t groups          # ceil(channels / lanes)
+    int64_t band            # rows of windows of a unit
+    int64_t bands
+    int64_t units           # batch * groups * bands
+    int64_t kernel_size     # K
+    int64_t pitch           # words in a row of the mask, (B+1)*16
+    int64_t mask_end        # bytes of the container that the layout uses
+    int64_t mask_bytes      # bytes of the container
+    bint argmax
+    bint reduced            # Ascend910, float32: values are rounded to float16
+    bint coded              # the mask is made from codes of the maxima's positions
+    int32_t algorithm
+    int64_t phases          # into which a row of the image is split
+    int64_t phase_pitch     # elements between two phases of a row
+    int64_t kept            # PHASES: rows of the image that the scratch holds
+    int64_t lines           # PHASES: rows of windows that they are enough for, or 1 that takes them part by part
+    int64_t row_pitch       # elements between two rows of windows in the scratch
+    int64_t[2] full_stride  # as the caller gave it
+    # Byte offsets in a range's scratch.
+    int64_t at_rows
+    int64_t at_cells
+    int64_t at_maxima
     int64_t at_best
     int64_t at_labels
+    int64_t at_starts
+    int64_t at_firsts
+    int64_t at_places
     int64_t at_codes
-    int64_t[2] full_stride  # as the caller gave it
 
 # Sizes that follow from the attributes; of `self` they need dims and rank.
 cdef struct MaxPool2dShapes:

@@ -4,7 +4,7 @@ The rules follow the CANN operators (aclnnMaxPool2dWithMaskBackward, aclnnMaxPoo
 the checks run in one fixed order, and the first that fails speaks.
 """
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
@@ -41,7 +41,9 @@ cdef enum:
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
     LEAST_BAND = 8                  # rows
     GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
-    RING_BYTES = 262144             # rows of the image that the forward keeps
+    ROWS_BYTES = 16384              # rows of the image that the forward works on at a time: half an L1 cache
+    TALL_BYTES = 262144             # of tall kernels: a quarter of an L2 cache
+    KEPT_KERNELS = 4                # kernels' height: rows of the image that the forward keeps at least
     CODED_KERNEL = 64               # kernels of more positions set the bits of their mask one by one
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
@@ -200,9 +202,8 @@ cdef int64_t place(int64_t* offset, int64_t size, int64_t bytes) noexcept nogil:
 
 
 cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* pooled, const Tensor* image,
-                     const MaxPool2dShapes* shapes, int64_t argmax_lanes, Executor* executor) noexcept nogil:
+                     const MaxPool2dShapes* shapes, int64_t argmax_lanes, MaxPool2dPlan* plan) noexcept nogil:
     """What the backward and the forward have in common: the geometry and the mask; whether there is any work."""
-    cdef MaxPool2dPlan* plan = <MaxPool2dPlan*>executor.plan
     cdef int rank = self.rank
     cdef int64_t batch = self.dims[0] if rank == 4 else 1
     plan.channels = self.dims[rank - 3]
@@ -480,10 +481,10 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     if context.threads > 1 and grad_output.strides[self.rank - 3] != 1 and (
             batch * ceil_div(channels, LANES) < UNITS_PER_THREAD * context.threads):
         lanes = TEAM
-    if not start_plan(context, self, grad_output, grad_input, shapes, lanes, executor):
+    plan = <MaxPool2dPlan*>executor.plan
+    if not start_plan(context, self, grad_output, grad_input, shapes, lanes, plan):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
-    plan = <MaxPool2dPlan*>executor.plan
     if plan.argmax:
         executor.explain = explain_index
     bytes = traffic(grad_output, item) + traffic(grad_input, item) + plan.mask_end
@@ -495,46 +496,69 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     return SUCCESS
 
 
-cdef int64_t plan_windows(MaxPool2dPlan* plan, int64_t threads, int64_t real) noexcept nogil:
-    """The bands and the scratch of the forward."""
+cdef void copy_shared(MaxPool2dForwardPlan* plan, const MaxPool2dPlan* shared) noexcept nogil:
+    """What start_plan found."""
+    plan.h = shared.h
+    plan.w = shared.w
+    plan.channels = shared.channels
+    memcpy(plan.out_strides, shared.pooled_strides, sizeof(plan.out_strides))
+    memcpy(plan.self_strides, shared.image_strides, sizeof(plan.self_strides))
+    plan.lanes = shared.lanes
+    plan.groups = shared.groups
+    plan.kernel_size = shared.kernel_size
+    plan.pitch = shared.pitch
+    plan.mask_end = shared.mask_end
+    plan.mask_bytes = shared.mask_bytes
+    plan.argmax = shared.argmax
+    plan.reduced = shared.reduced
+    memcpy(plan.full_stride, shared.full_stride, sizeof(plan.full_stride))
+
+
+cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nogil:
+    """The scratch of the forward."""
     cdef PoolAxis* h = &plan.h
     cdef PoolAxis* w = &plan.w
-    cdef int64_t phases = least(w.stride, w.kernel)
+    cdef int64_t slot, row
     cdef int64_t size = 0
-    cdef int64_t band, row
-    cdef bint coded = not plan.argmax and plan.kernel_size <= CODED_KERNEL
     # A kernel that is mostly padding is scanned too: phases would be as long as the kernel.
     plan.algorithm = (PHASES if w.stride <= MOST_PHASES and w.out >= LEAST_WINDOWS and w.kernel <= 2 * w.size
                       else SCAN)
     # A phase of a row holds a value for every window and every step of the kernel, and a vector more.
-    plan.row_pitch = round_up(w.out + w.terms - 1, LANES) + LANES
-    plan.sum_pitch = round_up(w.out, LANES) + LANES
-    row = plan.row_pitch * phases * real
-    # Rows that only one row of windows reads are not kept, nor are more than the cache holds: they are read anew.
-    plan.ring = 0 if plan.algorithm == SCAN else h.kernel if (
-        h.kernel > h.stride and h.kernel <= quotient(RING_BYTES, row)) else 1
-    band = h.out
-    if coded:
-        band = most(1, quotient(BAND_BYTES, w.out * 2 * LANES))
-    band = split_rows(plan, h.out, band, threads, 0)
-    size = place(&plan.at_rows, size, plan.ring * row)
-    size = place(&plan.at_cells, size, most(w.size, w.out) * real)     # out may be one more than size
-    size = place(&plan.at_best, size, plan.sum_pitch * real)
-    size = place(&plan.at_labels, size, plan.sum_pitch * real)
-    if coded:
-        size = place(&plan.at_codes, size, LANES * band * w.out * 2)
-    plan.coded = coded
+    plan.phases = least(w.stride, w.kernel)
+    plan.phase_pitch = round_up(w.out + w.terms - 1, LANES) + LANES
+    plan.row_pitch = round_up(w.out, LANES) + LANES
+    slot = plan.phase_pitch * plan.phases * real
+    row = plan.row_pitch * real
+    plan.lines = 1
+    if plan.algorithm == PHASES:
+        # Rows that the next windows need too are split again: of a few kernels' height that is a small part.
+        plan.kept = most(quotient(ROWS_BYTES, slot), h.kernel if h.kernel <= h.stride else KEPT_KERNELS * h.kernel)
+        plan.kept = most(least(plan.kept, quotient(TALL_BYTES, slot)), 1)
+        plan.kept = least(plan.kept, (plan.band - 1) * h.stride + h.kernel) if w.kernel <= MOST_COLUMNS else 1
+        if plan.kept >= h.kernel:
+            plan.lines = quotient(plan.kept - h.kernel, h.stride) + 1
+    size = place(&plan.at_rows, size, plan.kept * slot)
+    size = place(&plan.at_cells, size, w.size * real)
+    size = place(&plan.at_maxima, size, plan.lines * row)
+    size = place(&plan.at_best, size, row)
+    size = place(&plan.at_labels, size, row)
+    size = place(&plan.at_starts, size, row)
+    size = place(&plan.at_firsts, size, row)
+    size = place(&plan.at_places, size, plan.lines * plan.row_pitch * 4)
+    if plan.coded:
+        # The last vector of a row reaches beyond it.
+        size = place(&plan.at_codes, size, LANES * (plan.band * w.out + LANES) * 2)
     return size
 
 
 cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* out, const Tensor* indices,
                       const MaxPool2dShapes* shapes, Executor** result) noexcept nogil:
-    cdef MaxPool2dPlan* plan
+    cdef MaxPool2dPlan shared
+    cdef MaxPool2dForwardPlan* plan
     cdef int64_t item = item_size(self.dtype)
-    cdef int64_t real = 8 if self.dtype == DT_DOUBLE else 4
-    cdef int64_t scratch
+    cdef int64_t band, scratch
     cdef int status
-    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK, sizeof(MaxPool2dPlan))
+    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK, sizeof(MaxPool2dForwardPlan))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
     add_tensor(executor, ARG_SELF, ROLE_READ, self)
@@ -545,11 +569,20 @@ cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* 
         delete_executor(executor)
         return status
     result[0] = executor
-    if not start_plan(context, self, out, self, shapes, 1, executor):
+    memset(&shared, 0, sizeof(shared))
+    if not start_plan(context, self, out, self, shapes, 1, &shared):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
-    plan = <MaxPool2dPlan*>executor.plan
-    scratch = plan_windows(plan, context.threads, real)
+    plan = <MaxPool2dForwardPlan*>executor.plan
+    copy_shared(plan, &shared)
+    plan.coded = not plan.argmax and plan.kernel_size <= CODED_KERNEL
+    band = plan.h.out
+    if plan.coded:
+        band = most(1, quotient(BAND_BYTES, plan.w.out * 2 * LANES))
+    plan.band = split_rows(&shared, plan.h.out, band, context.threads, 0)
+    plan.bands = shared.bands
+    plan.units = shared.units
+    scratch = plan_windows(plan, 8 if self.dtype == DT_DOUBLE else 4)
     set_work(executor, context, context.kernels.max_pool2d[slot_of(self.dtype)], plan.units,
              traffic(self, item) + traffic(out, item) + plan.mask_bytes, scratch)
     return SUCCESS

@@ -33,7 +33,6 @@ cdef struct Block:
     int32_t terms
 
 # Target l of a group owns the sources first + lane[l] up to, not including, first + lane[l + 1]; lane[width] <= 32.
-# upsample_nearest_exact1d.h reads this layout.
 cdef struct Group:
     int64_t first           # relative to the block's
     uint8_t[LANES] lane

@@ -23,10 +23,10 @@ cdef extern from "simd.h" nogil:
     void simd_load_indices_8(vector* seen, const void* source) noexcept
     void simd_load_indices_lanes_4(vector* seen, const void* source, const lanes* some) noexcept
     void simd_load_indices_lanes_8(vector* seen, const void* source, const lanes* some) noexcept
-    void simd_count_4(vector* x, int32_t first, int32_t step) noexcept
-    void simd_count_8(vector* x, int32_t first, int32_t step) noexcept
-    void simd_count_on_4(vector* x, vector* a, int32_t step) noexcept
-    void simd_count_on_8(vector* x, vector* a, int32_t step) noexcept
+    void simd_range_4(vector* x, int32_t first, int32_t step) noexcept
+    void simd_range_8(vector* x, int32_t first, int32_t step) noexcept
+    void simd_count_4(vector* x, vector* a, int32_t step) noexcept
+    void simd_count_indices_8(vector* x, vector* a, int32_t step) noexcept
     void simd_add_lanes_f32(vector* sum, const vector* term, const lanes* some) noexcept
     void simd_add_lanes_f64(vector* sum, const vector* term, const lanes* some) noexcept
     void simd_load_if_bit_f32(vector* x, const vector* words, const asked* bit, int below, const void* source,
@@ -61,7 +61,7 @@ cdef extern from "simd.h" nogil:
                                 bint partial) noexcept
     void simd_add_if_equal_bfloat(vector* sum, const vector* seen, const vector* wanted, const void* source,
                                   bint partial) noexcept
-    void simd_slide(vector* x, const vector* block, const vector* before, int size) noexcept
+    void simd_shift_in(vector* x, const vector* block, const vector* before, int size) noexcept
     void simd_lanes_of_bits_4(lanes* some, unsigned bits) noexcept
     void simd_lanes_of_bits_8(lanes* some, unsigned bits) noexcept
 
@@ -145,18 +145,18 @@ cdef inline vector count_up(int32_t first, int32_t step, const element* numbers)
     """The indices first, first + step, ..."""
     cdef vector x
     if element is double:
-        simd_count_8(&x, first, step)
+        simd_range_8(&x, first, step)
     else:
-        simd_count_4(&x, first, step)
+        simd_range_4(&x, first, step)
     return x
 
 
 cdef inline vector count_on(vector indices, int32_t step, const element* numbers) noexcept nogil:
     """Each so much further."""
     if element is double:
-        simd_count_on_8(&indices, &indices, step)
+        simd_count_indices_8(&indices, &indices, step)
     else:
-        simd_count_on_4(&indices, &indices, step)
+        simd_count_4(&indices, &indices, step)
     return indices
 
 
@@ -198,7 +198,7 @@ cdef inline void add_if_equal(vector* sum, const vector* seen, const vector* wan
 cdef inline vector slide(const vector* block, const vector* before, int n, const element* numbers) noexcept nogil:
     """The last n lanes of `before`, 1 or 2, and the first of `block` after them."""
     cdef vector x
-    simd_slide(&x, block, before, n * (8 if element is double else 4))
+    simd_shift_in(&x, block, before, n * (8 if element is double else 4))
     return x
 
 

@@ -1,4 +1,4 @@
-/* Rows of the max pool: the check of indices, the windows that are scattered, and the maxima of the forward.
+/* Rows of the max pool: the check of indices, and the windows that are scattered.
  *
  * Masks are read and written bytewise (they may lie at any address), as little-endian words.
  */
@@ -310,94 +310,6 @@ static inline int64_t aclnn_bw_first_bad_index(const char *mask, const int32_t *
 #endif
     return -1;
 }
-
-#if defined(__AVX512F__)
-#define ACLNN_BW_MAX_BYTES 64
-#elif defined(__AVX2__)
-#define ACLNN_BW_MAX_BYTES 32
-#else
-#define ACLNN_BW_MAX_BYTES 16
-#endif
-
-/* best[i], label[i] = value and label of the maximum of what they were and of row[offsets[k] + i], label first + k, for
- * ascending k < count: a greater value replaces, and so does a NaN; what a NaN has won, a number does not win back.
- * Works in whole vectors: all three arrays reach up to a vector beyond n. */
-#define ACLNN_BW_MAXIMA(name, real, integer)                                                                            \
-    static inline void name(real *best, integer *label, const real *row, const int64_t *offsets, int64_t count,         \
-                            int64_t first, int64_t n)                                                                   \
-    {                                                                                                                   \
-        typedef real reals __attribute__((vector_size(ACLNN_BW_MAX_BYTES)));                                            \
-        typedef integer integers __attribute__((vector_size(ACLNN_BW_MAX_BYTES)));                                      \
-        for (int64_t i = 0; i < n; i += ACLNN_BW_MAX_BYTES / (int64_t)sizeof(real)) {                                   \
-            reals most;                                                                                                 \
-            integers where;                                                                                             \
-            memcpy(&most, best + i, sizeof most);                                                                       \
-            memcpy(&where, label + i, sizeof where);                                                                    \
-            for (int64_t k = 0; k < count; k++) {                                                                       \
-                reals value;                                                                                            \
-                integers takes;                                                                                         \
-                memcpy(&value, row + offsets[k] + i, sizeof value);                                                     \
-                takes = (value > most) | (value != value);                                                              \
-                most = (reals)(((integers)value & takes) | ((integers)most & ~takes));                                  \
-                where = ((integer)(first + k) & takes) | (where & ~takes);                                              \
-            }                                                                                                           \
-            memcpy(best + i, &most, sizeof most);                                                                       \
-            memcpy(label + i, &where, sizeof where);                                                                    \
-        }                                                                                                               \
-    }
-ACLNN_BW_MAXIMA(aclnn_bw_maxima_f32, float, int32_t)
-ACLNN_BW_MAXIMA(aclnn_bw_maxima_f64, double, int64_t)
-
-/* words[i] has bit j set where codes[j*pitch + i] == code, for j < lanes and i < n. */
-static inline void aclnn_bw_code_words(char *words, const uint16_t *codes, int64_t pitch, int64_t lanes, int64_t code,
-                                       int64_t n)
-{
-    enum { WIDTH = ACLNN_BW_MAX_BYTES / 2 };
-    typedef uint16_t vector __attribute__((vector_size(ACLNN_BW_MAX_BYTES)));
-    int64_t i = 0;
-    if (n >= WIDTH)
-        for (; i < n; i += WIDTH) {
-            vector word = {0};
-            if (i > n - WIDTH)
-                i = n - WIDTH;
-            for (int64_t j = 0; j < lanes; j++) {
-                vector seen;
-                memcpy(&seen, codes + j * pitch + i, sizeof seen);
-                word |= (vector)(seen == (uint16_t)code) & (uint16_t)(1u << j);
-            }
-            memcpy(words + 2 * i, &word, sizeof word);
-        }
-    for (; i < n; i++) {
-        unsigned word = 0;
-        for (int64_t j = 0; j < lanes; j++)
-            word |= (unsigned)(codes[j * pitch + i] == (uint16_t)code) << j;
-        ((aclnn_bw_word *)words)[i] = (uint16_t)word;
-    }
-}
-
-#define ACLNN_BW_LABELS(suffix, integer)                                                                                \
-    static inline void aclnn_bw_labels_to_codes_##suffix(uint16_t *codes, const integer *label, int64_t n)              \
-    {                                                                                                                   \
-        for (int64_t i = 0; i < n; i++)                                                                                 \
-            codes[i] = (uint16_t)label[i];                                                                              \
-    }                                                                                                                   \
-    /* indices[i] = base + i*step + label[i] */                                                                         \
-    static inline void aclnn_bw_labels_to_indices_##suffix(char *indices, const integer *label, int64_t base,           \
-                                                           int64_t step, int64_t n)                                     \
-    {                                                                                                                   \
-        for (int64_t i = 0; i < n; i++)                                                                                 \
-            ((aclnn_bw_index *)indices)[i] =                                                                            \
-                (int32_t)((uint32_t)base + (uint32_t)i * (uint32_t)step + (uint32_t)label[i]);                          \
-    }                                                                                                                   \
-    /* words[label[i]*pitch + i] |= bit */                                                                              \
-    static inline void aclnn_bw_set_bits_##suffix(char *words, const integer *label, int64_t pitch, unsigned bit,       \
-                                                  int64_t n)                                                            \
-    {                                                                                                                   \
-        for (int64_t i = 0; i < n; i++)                                                                                 \
-            ((aclnn_bw_word *)words)[label[i] * pitch + i] |= (uint16_t)bit;                                            \
-    }
-ACLNN_BW_LABELS(f32, int32_t)
-ACLNN_BW_LABELS(f64, int64_t)
 
 /* Each of the functions below adds to sums (`add` is +=), or where windows have no position in common, sets bits of
  * float16 or bfloat16 (=).

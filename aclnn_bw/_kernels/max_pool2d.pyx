@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""MaxPool2dWithMaskBackward, and the forward that makes its mask.
+"""MaxPool2dWithMaskBackward. The forward that makes its mask has a unit of its own, max_pool2d_forward.pyx.
 
 gradInput[ih, iw] = the sum of gradOutput[oh, ow] over the windows (oh, ow) whose recorded maximum lies at (ih, iw); the
 formula is that of PyTorch's max_pool2d_with_indices_backward, with the position read from a mask (max_pool2d.pxd of the
@@ -12,9 +12,9 @@ Backward, GATHER (max_pool2d_columns.pxd): for a row ih of gradInput and a class
 them and the kernel positions at which they do are the same for the whole row. A vector of columns tests one bit of as
 many mask words (or compares as many indices) and adds the gradients that this selects. There is no zero fill, no index
 arithmetic, and one writer for each element; any number of set bits is the same code. For windows of 2x2 and 3x3, whose
-columns are known when this is compiled, it takes a quarter to 0.7 of the time of scattering with AVX-512; with AVX2 that is
-true of bits and of 16-bit types at stride 2 (scatters_sooner of the core). Rows go in chunks that stay in the L1 cache;
-what cannot be read or written where it lies (strides, and 16-bit types without AVX-512, but for most results with AVX2)
+columns are known when this is compiled, it takes a quarter to 0.7 of the time of scattering with AVX-512; with AVX2
+that is true of bits and of 16-bit types at stride 2 (scatters_sooner of the core). Rows go in chunks that stay in the
+L1 cache; what cannot be read or written where it lies (strides, and 16-bit types without AVX-512, but for most results with AVX2)
 passes through the scratch, 16 channels at a time where channels lie side by side. SCATTER, for all other kernels of
 more than a few positions, for rows of few windows and for rows too long for the scratch: the sums of a band of rows lie
 in the scratch, or, if that is a whole plane and a dense one, in gradInput itself. Indices are added for four channels
@@ -33,25 +33,20 @@ An argmax mask is checked chunk by chunk, before its windows are summed: where a
 their bounds, without regard to where a row ends, else row by row. Where an index lies outside its window, the unit is
 searched anew for the first.
 
-Forward: the columns of a row are split by their phase, so that the candidates at one kernel position lie side by side
-for all windows of a row; a vector of windows keeps value and label of its maximum. The labels of 16 channels are then
-turned into mask words, one compare a kernel position.
-
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. What GATHER reads, max_pool2d_columns.pxd tells; what is prefetched is not read.
 Words are read at k < K and p < Ho*Wo only, but for vectors that reach beyond a row without leaving the table. An index
-is compared, never used as an address, except in SCATTER, where it has been found in its window; if the band is not the whole plane, SCATTER compares it with the band's bounds besides. The sums of kernel
-columns lie H*W apart, which is added to an index at most twice. The place of a bit is the element behind the band's
-sums if its row or column is outside (aclnn_bw_window_places); sums in gradInput have no such element, so that the bits
-of such a channel are walked.
+is compared, never used as an address, except in SCATTER, where it has been found in its window; if the band is not the
+whole plane, SCATTER compares it with the band's bounds besides. The sums of kernel columns lie H*W apart, which is
+added to an index at most twice. The place of a bit is the element behind the band's sums if its row or column is outside
+(aclnn_bw_window_places); sums in gradInput have no such element, so that the bits of such a channel are walked.
 """
-from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport (
-    BLOCK, GATHER, LANES, MOST_ROWS, PLANES, SAME, SCAN, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2dPlan,
+    BLOCK, GATHER, LANES, MOST_ROWS, PLANES, SAME, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2dPlan,
     PoolAxis,
 )
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
@@ -59,9 +54,8 @@ from aclnn_bw._kernels.max_pool2d_columns cimport (
     Plane, Term, fill_edges, gradient, line_of_bits, line_rows, line_slid, line_terms, sum_columns,
 )
 from aclnn_bw._kernels.rows cimport (
-    bfloat, cell, copy, element, half, load_row, narrow_row, real, round_to_half_row, store_row, widen_row,
+    bfloat, cell, copy, element, half, narrow_row, real, round_to_half_row, store_row, widen_row,
 )
-
 from aclnn_bw._kernels.simd cimport CHOOSES_HALVES, VECTOR_BYTES
 
 cdef extern from "max_pool2d.h" nogil:
@@ -141,29 +135,7 @@ cdef extern from "max_pool2d.h" nogil:
         uint16_t* sums, int64_t sum_pitch, const uint16_t* grad, int64_t grad_pitch, const char* mask, int64_t pitch,
         int lanes, const Grid*) noexcept
     void settle "aclnn_bw_settle" (uint16_t* to, const uint16_t* source, int64_t n) noexcept
-    void maxima_f32 "aclnn_bw_maxima_f32" (
-        float* best, int32_t* label, const float* row, const int64_t* offsets, int64_t count, int64_t first,
-        int64_t n) noexcept
-    void maxima_f64 "aclnn_bw_maxima_f64" (
-        double* best, int64_t* label, const double* row, const int64_t* offsets, int64_t count, int64_t first,
-        int64_t n) noexcept
-    void code_words "aclnn_bw_code_words" (
-        char* words, const uint16_t* codes, int64_t pitch, int64_t lanes, int64_t code, int64_t n) noexcept
-    void labels_to_codes_f32 "aclnn_bw_labels_to_codes_f32" (uint16_t* codes, const int32_t* label, int64_t n) noexcept
-    void labels_to_codes_f64 "aclnn_bw_labels_to_codes_f64" (uint16_t* codes, const int64_t* label, int64_t n) noexcept
-    void labels_to_indices_f32 "aclnn_bw_labels_to_indices_f32" (
-        char* indices, const int32_t* label, int64_t base, int64_t step, int64_t n) noexcept
-    void labels_to_indices_f64 "aclnn_bw_labels_to_indices_f64" (
-        char* indices, const int64_t* label, int64_t base, int64_t step, int64_t n) noexcept
-    void set_bits_f32 "aclnn_bw_set_bits_f32" (
-        char* words, const int32_t* label, int64_t pitch, unsigned bit, int64_t n) noexcept
-    void set_bits_f64 "aclnn_bw_set_bits_f64" (
-        char* words, const int64_t* label, int64_t pitch, unsigned bit, int64_t n) noexcept
 
-# The integer that is as wide as the float whose maximum it labels.
-ctypedef fused label_type:
-    int32_t
-    int64_t
 
 # What is scattered: terms of sums, or bits of float16 and bfloat16 where no two windows have a position in common.
 ctypedef fused term:
@@ -173,7 +145,6 @@ ctypedef fused term:
 
 cdef enum:
     TOGETHER = 4            # channels to whose sums windows are added at a time
-    CHUNK = 64              # kernel columns whose offsets are listed at a time
     LONG_PLANE = 16384      # bytes
     CACHE_WAY = 2048        # bytes: half a way of an L1 cache
 
@@ -1017,216 +988,6 @@ cdef int64_t backward(const MaxPool2dPlan* plan, char** data, char* scratch, int
     return ALL_GOOD
 
 
-# --- forward --------------------------------------------------------------------------------------------------------
-
-cdef void load_image_row(const MaxPool2dPlan* plan, real* to, const element* self__hw, int64_t ih,
-                         real* cells) noexcept nogil:
-    """Row ih of the image: as it is for SCAN, else each of its phases, of which the padding has been set to -inf."""
-    cdef const PoolAxis* w = &plan.w
-    cdef int64_t r, j, j_end, iw
-    if plan.algorithm == SCAN or w.stride > 1:
-        load_row(cells, self__hw + ih * plan.image_strides[2], plan.image_strides[3], w.size)
-        if real is float:
-            if plan.reduced:
-                round_to_half_row(cells, w.size)
-        if plan.algorithm == SCAN:
-            return
-    else:
-        # A kernel may end before the row does.
-        j_end = least(w.out + w.terms - 1 - w.pad, w.size)
-        load_row(to + w.pad, self__hw + ih * plan.image_strides[2], plan.image_strides[3], j_end)
-        if real is float:
-            if plan.reduced:
-                round_to_half_row(to + w.pad, j_end)
-        return
-    for r in range(least(w.stride, w.kernel)):
-        # Element j of the phase is column j*stride + r - pad.
-        j = ceil_div(most(w.pad - r, 0), w.stride)
-        iw = j * w.stride + r - w.pad
-        j_end = least(w.out + w.terms - 1, j + quotient(w.size - 1 - iw, w.stride) + 1) if iw < w.size else j
-        if w.stride == 2:
-            while j < j_end:
-                to[j] = cells[iw]
-                iw += 2
-                j += 1
-        else:
-            while j < j_end:
-                to[j] = cells[iw]
-                iw += w.stride
-                j += 1
-        to += plan.row_pitch
-
-
-cdef inline void take_maxima(real* best, label_type* label, const real* row, const int64_t* offsets, int64_t count,
-                             int64_t first, int64_t n) noexcept nogil:
-    if real is float and label_type is int32_t:
-        maxima_f32(best, label, row, offsets, count, first, n)
-    elif real is double and label_type is int64_t:
-        maxima_f64(best, label, row, offsets, count, first, n)
-
-
-cdef inline void take_row(const MaxPool2dPlan* plan, real* best, label_type* label, const real* row,
-                          int64_t first) noexcept nogil:
-    """Compare the maxima of a row of windows with one row of the image; kernel column kw has the label first + kw."""
-    cdef const PoolAxis* w = &plan.w
-    cdef int64_t[CHUNK] offsets
-    cdef int64_t phases = least(w.stride, w.kernel)
-    cdef int64_t r = 0
-    cdef int64_t t = 0
-    cdef int64_t kw = 0
-    cdef int64_t count
-    while kw < w.kernel:
-        count = 0
-        while count < CHUNK and kw + count < w.kernel:
-            offsets[count] = r * plan.row_pitch + t
-            count += 1
-            r += 1
-            if r == phases:
-                r = 0
-                t += 1
-        take_maxima(best, label, row, <const int64_t*>offsets, count, first + kw, w.out)
-        kw += count
-
-
-cdef void scan_row(const MaxPool2dPlan* plan, real* best, label_type* label, const real* row,
-                   int64_t first) noexcept nogil:
-    """The same, one window after the other, over the row as it is."""
-    cdef const PoolAxis* w = &plan.w
-    cdef int64_t ow, iw, left
-    cdef real value, maximum
-    for ow in range(w.out):
-        left = ow * w.stride - w.pad
-        maximum = best[ow]
-        for iw in range(most(left, 0), least(left + w.kernel, w.size)):
-            value = row[iw]
-            if value > maximum or value != value:
-                maximum = value
-                label[ow] = <label_type>(first + iw - left)
-        best[ow] = maximum
-
-
-cdef void forward_plane(const MaxPool2dPlan* plan, const element* self__hw, element* out__hw, char* mask,
-                        uint16_t* codes, unsigned bit, char* scratch, int64_t oh, int64_t rows, real* best,
-                        label_type* label) noexcept nogil:
-    """`rows` rows of windows of one plane from row oh: the maxima to out; their places to `codes`, or to `mask` as
-    indices or as bits."""
-    cdef const PoolAxis* h = &plan.h
-    cdef const PoolAxis* w = &plan.w
-    cdef real* ring = <real*>(scratch + plan.at_rows)
-    cdef real* cells = <real*>(scratch + plan.at_cells)
-    cdef element* narrow = <element*>cells      # the image's row is done with when the maxima are stored
-    cdef real* row = cells
-    cdef int64_t slot_size = plan.row_pitch * least(w.stride, w.kernel)
-    cdef int64_t label_pitch = w.size if plan.argmax else w.kernel
-    cdef int64_t known = most(oh * h.stride - h.pad, 0)
-    cdef int64_t end = oh + rows
-    cdef int64_t top, ih, ow
-    while oh < end:
-        top = oh * h.stride - h.pad
-        ih = most(top, 0)
-        # The first position in the image, which stays if no value is above -inf.
-        for ow in range(w.out):
-            best[ow] = -INFINITY
-            label[ow] = <label_type>((ih - top) * label_pitch)
-        ow = 0
-        while ow < w.out and ow * w.stride < w.pad:
-            label[ow] = <label_type>((ih - top) * label_pitch + w.pad - ow * w.stride)
-            ow += 1
-        while ih < least(top + h.kernel, h.size):
-            if plan.ring > 0:
-                row = ring + (ih % plan.ring) * slot_size
-            if ih >= known or plan.ring < h.kernel:
-                load_image_row(plan, row, self__hw, ih, cells)
-                known = ih + 1
-            if plan.algorithm == SCAN:
-                scan_row(plan, best, label, <const real*>row, (ih - top) * label_pitch)
-            else:
-                take_row(plan, best, label, <const real*>row, (ih - top) * label_pitch)
-            ih += 1
-        if plan.pooled_strides[3] == 1:
-            narrow_row(out__hw + oh * plan.pooled_strides[2], <const real*>best, w.out)
-        else:
-            narrow_row(narrow, <const real*>best, w.out)
-            store_row(out__hw + oh * plan.pooled_strides[2], plan.pooled_strides[3], <const element*>narrow, w.out)
-        if codes != NULL:
-            if label_type is int32_t:
-                labels_to_codes_f32(codes, label, w.out)
-            else:
-                labels_to_codes_f64(codes, label, w.out)
-            codes += w.out
-        elif plan.argmax:
-            if label_type is int32_t:
-                labels_to_indices_f32(mask + 4 * oh * w.out, label, top * w.size - w.pad, w.stride, w.out)
-            else:
-                labels_to_indices_f64(mask + 4 * oh * w.out, label, top * w.size - w.pad, w.stride, w.out)
-        else:
-            if label_type is int32_t:
-                set_bits_f32(mask + 2 * oh * w.out, label, plan.pitch, bit, w.out)
-            else:
-                set_bits_f64(mask + 2 * oh * w.out, label, plan.pitch, bit, w.out)
-        oh += 1
-
-
-cdef int64_t forward(const MaxPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
-                     label_type* labelled, const real* compared, const element* stored) noexcept nogil:
-    """The units [begin, end); the last three arguments give their types only."""
-    cdef const PoolAxis* w = &plan.w
-    cdef const element* self__nchw = <const element*>data[0]
-    cdef element* out__nchw = <element*>data[1]
-    cdef real* best = <real*>(scratch + plan.at_best)
-    cdef label_type* label = <label_type*>(scratch + plan.at_labels)
-    cdef uint16_t* codes = <uint16_t*>(scratch + plan.at_codes) if plan.coded else NULL
-    cdef real* ring = <real*>(scratch + plan.at_rows)
-    cdef int64_t i, k, c, n, group, lane, lanes, oh, rows, first, count, share
-    cdef char* mask
-    for i in range(plan.ring * plan.row_pitch * least(w.stride, w.kernel)):
-        ring[i] = -INFINITY
-    for i in range(plan.sum_pitch):
-        # Vectors reach beyond the last window.
-        best[i] = 0
-        label[i] = 0
-    oh = begin % plan.bands * plan.band
-    group = begin // plan.bands
-    n = group // plan.groups
-    group -= n * plan.groups
-    share = ceil_div(plan.mask_bytes - plan.mask_end, plan.units)
-    while begin < end:
-        # What no window uses of the container is zeroed in equal shares.
-        first = least(plan.mask_end + begin * share, plan.mask_bytes)
-        memset(data[2] + first, 0, <size_t>(least(first + share, plan.mask_bytes) - first))
-        begin += 1
-        rows = least(plan.band, plan.h.out - oh)
-        lanes = least(plan.lanes, plan.channels - group * plan.lanes)
-        first = oh * w.out
-        count = rows * w.out
-        if plan.argmax:
-            mask = data[2] + 4 * (n * plan.groups + group) * plan.h.out * w.out
-        else:
-            mask = data[2] + 2 * (n * plan.groups + group) * plan.kernel_size * plan.pitch
-            for k in range(plan.kernel_size):
-                # The last band zeroes the rest of the row; bits that are set one by one want zeros to begin with.
-                i = first if codes == NULL else first + count
-                c = plan.pitch if oh + rows == plan.h.out else first + count
-                memset(mask + 2 * (k * plan.pitch + i), 0, <size_t>(2 * (c - i)))
-        for lane in range(lanes):
-            c = group * plan.lanes + lane
-            forward_plane(plan, self__nchw + n * plan.image_strides[0] + c * plan.image_strides[1],
-                          out__nchw + n * plan.pooled_strides[0] + c * plan.pooled_strides[1], mask,
-                          codes + lane * count if codes != NULL else NULL, <unsigned>(1 << lane), scratch, oh, rows,
-                          best, label)
-        if codes != NULL:
-            for k in range(plan.kernel_size):
-                code_words(mask + 2 * (k * plan.pitch + first), codes, count, lanes, k, count)
-        oh += plan.band
-        if oh >= plan.h.out:
-            oh = 0
-            group += 1
-            if group == plan.groups:
-                group = 0
-                n += 1
-    return ALL_GOOD
-
-
 cdef int64_t backward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
     return backward(<const MaxPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
 
@@ -1243,26 +1004,6 @@ cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t
     return backward(<const MaxPool2dPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const bfloat*>NULL)
 
 
-cdef int64_t forward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const MaxPool2dPlan*>plan, data, scratch, begin, end, <int32_t*>NULL, <const float*>NULL,
-                   <const float*>NULL)
-
-
-cdef int64_t forward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const MaxPool2dPlan*>plan, data, scratch, begin, end, <int64_t*>NULL, <const double*>NULL,
-                   <const double*>NULL)
-
-
-cdef int64_t forward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const MaxPool2dPlan*>plan, data, scratch, begin, end, <int32_t*>NULL, <const float*>NULL,
-                   <const half*>NULL)
-
-
-cdef int64_t forward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const MaxPool2dPlan*>plan, data, scratch, begin, end, <int32_t*>NULL, <const float*>NULL,
-                   <const bfloat*>NULL)
-
-
 cdef void max_pool2d_kernels(KernelTable* table) noexcept nogil:
     """Put this instruction set's kernels into the table."""
     table.lane_masks = VECTOR_BYTES == 64
@@ -1270,7 +1011,3 @@ cdef void max_pool2d_kernels(KernelTable* table) noexcept nogil:
     table.max_pool2d_backward[<int>SLOT_F64] = backward_f64
     table.max_pool2d_backward[<int>SLOT_F16] = backward_f16
     table.max_pool2d_backward[<int>SLOT_BF16] = backward_bf16
-    table.max_pool2d[<int>SLOT_F32] = forward_f32
-    table.max_pool2d[<int>SLOT_F64] = forward_f64
-    table.max_pool2d[<int>SLOT_F16] = forward_f16
-    table.max_pool2d[<int>SLOT_BF16] = forward_bf16

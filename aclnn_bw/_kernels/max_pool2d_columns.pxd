@@ -9,15 +9,15 @@ once for a team of channels, which test one bit each; gradients, and indices, on
 
 Where 3 columns at stride 1 and padding 1 are summed (LINES), each kernel column sums by itself, kernel rows ascending,
 and the three sums are added in ascending ow: rows that lie end to end are one long row then, for there are as many
-windows as columns. Of bits, element i has its windows at i + 1, i, i - 1 for kernel columns 0, 1, 2; what lies beyond an
-end of its row is taken from the words, once for all channels. Of indices, a block has its windows' sums of each kernel
+windows as columns. Of bits, element i has its windows at i + 1, i, i - 1 for kernel columns 0, 1, 2; what lies beyond
+an end of its row is taken from the words, once for all channels. Of indices, a block has its windows' sums of each kernel
 column, which slide to their elements (0.7 of the time of loading indices and gradients at three places); they need no
 look at the ends of rows, for they have been found to lie in their windows.
 
 Bounds. A block loads gradients and indices in whole vectors where all of its lanes have windows, and else only in those
 lanes. Words are loaded whole, in blocks that have windows: row kw of the table from at most kw words before it, and of
-kernel rows after the first from at most 16 more, which are in the table; to less than 16 words behind its last window if
-kw is the last column, else kw - k + 1 more, in the rows that follow. Each row of the table ends in 16 words at least
+kernel rows after the first from at most 16 more, which are in the table; to less than 16 words behind its last window
+if kw is the last column, else kw - k + 1 more, in the rows that follow. Each row of the table ends in 16 words at least
 that belong to no window. Results are stored beyond the end of a row only where rows follow that are made, later on, by
 the same call.
 """
@@ -30,8 +30,8 @@ from aclnn_bw._kernels.choose cimport (
     load_if_bit, load_if_equal, load_indices, load_some_indices, load_words, raise_words, slide,
 )
 from aclnn_bw._kernels.simd cimport (
-    LINE, MOST_LANES, VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, prefetch_to_level_2, store,
-    store_first, store_first_in_turn, store_in_turn, sum_bytes, vector, zero,
+    LINE, MOST_LANES, VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, prefetch_to_level_2,
+    store, store_first, store_first_in_turn, store_in_turn, sum_bytes, vector, zero,
 )
 
 # What is read: the numbers of gradOutput, or widened ones.
@@ -353,8 +353,8 @@ cdef inline void whole_range(const Term* terms, int64_t count, int64_t n, int64_
 
 cdef inline void line_words(vector* words, const Plane* w, const Term* term, int64_t i, const unsigned* inside,
                             const asked* bit, bint partial, const gradient* read) noexcept nogil:
-    """The words of elements i, i + 1, ... at the three kernel columns. Bit l of inside[kw]: whether the window of element
-    i + l at kernel column kw lies in its row."""
+    """The words of elements i, i + 1, ... at the three kernel columns. Bit l of inside[kw]: whether the window of
+    element i + l at kernel column kw lies in its row."""
     cdef int64_t n = VECTOR_BYTES // sum_bytes(read)
     cdef int64_t kw, begin, end
     cdef unsigned there

@@ -7,9 +7,8 @@ from libc.string cimport memcpy, memset
 from aclnn_bw._core.arithmetic cimport least
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, VECTOR_BYTES, add, bfloat, cell, element, half, load, narrow_to_bfloat, narrow_to_half, plus_zero,
-    real, simd_load, simd_load_bfloat, simd_load_half, simd_plus_zero_f32, simd_scale_f32, simd_store,
-    simd_store_bfloat, simd_store_half, simd_tidy_nans, sixteen, store_in_turn, vec, vector, vector_16, vector_half,
-    widen_bfloat, widen_half,
+    real, simd_load, simd_load_bfloat, simd_load_half, simd_store, simd_store_bfloat, simd_store_half, simd_tidy_nans,
+    sixteen, vec, vector, vector_16, vector_half, widen_bfloat, widen_half,
 )
 
 cdef extern from "half.h" nogil:
@@ -170,84 +169,6 @@ cdef inline void fill_row(element* to, int64_t stride, element value, int64_t n)
         fill_cells(<uint16_t*>to, stride, (<uint16_t*>&value)[0], n)
     else:
         fill_cells(to, stride, value, n)
-
-
-cdef inline void sum_shifted(real* to, const real* source, int64_t n, int64_t step, int64_t terms) noexcept nogil:
-    """to[i] = source[i] + source[i + step] + ... + source[i + (terms-1)*step], added in this order. `to` is apart."""
-    cdef int64_t i, j, k, m
-    if terms == 1:
-        memcpy(to, source, <size_t>n * sizeof(real))
-    elif terms == 2:
-        for i in range(n):
-            to[i] = source[i] + source[i + step]
-    elif terms == 3:
-        for i in range(n):
-            to[i] = source[i] + source[i + step] + source[i + 2 * step]
-    elif terms == 4:
-        for i in range(n):
-            to[i] = source[i] + source[i + step] + source[i + 2 * step] + source[i + 3 * step]
-    else:
-        # Blocks keep the partial sums in the L1 cache.
-        i = 0
-        while i < n:
-            m = n - i if n - i < 2 * BLOCK else 2 * BLOCK
-            for j in range(i, i + m):
-                to[j] = (source[j] + source[j + step] + source[j + 2 * step] + source[j + 3 * step]
-                         + source[j + 4 * step])
-            k = 5
-            while k + 2 <= terms:
-                for j in range(i, i + m):
-                    to[j] = to[j] + source[j + k * step] + source[j + (k + 1) * step]
-                k += 2
-            if k < terms:
-                for j in range(i, i + m):
-                    to[j] = to[j] + source[j + k * step]
-            i += m
-
-
-cdef inline void double_real_row(real* to, real* below, const real* source, real factor, int64_t n) noexcept nogil:
-    cdef int64_t j
-    cdef real term
-    for j in range(n):
-        term = source[j] * factor + <real>0.0
-        to[2 * j] = term
-        to[2 * j + 1] = term
-        below[2 * j] = term
-        below[2 * j + 1] = term
-
-
-cdef inline void double_numbers(sixteen* to, sixteen* below, const sixteen* source, float factor,
-                                int64_t n) noexcept nogil:
-    cdef int64_t lanes = VECTOR_BYTES // 4
-    cdef int64_t j = 0
-    cdef float term
-    cdef vector x
-    while j < n and n >= lanes:
-        j = least(j, n - lanes)
-        if sixteen is half:
-            simd_load_half(&x, source + j)
-        else:
-            simd_load_bfloat(&x, source + j)
-        simd_scale_f32(&x, &x, factor)
-        simd_plus_zero_f32(&x)
-        store_in_turn(to + 2 * j, x, x)
-        store_in_turn(below + 2 * j, x, x)
-        j += lanes
-    while j < n:
-        term = widened(source + j, &term) * factor + <float>0.0
-        narrow_numbers(to + 2 * j, &term, 1)
-        to[2 * j + 1] = to[2 * j]
-        below[2 * j] = to[2 * j]
-        below[2 * j + 1] = to[2 * j]
-        j += 1
-
-
-cdef inline void double_row(element* to, element* below, const element* source, real factor, int64_t n) noexcept nogil:
-    """to[0:2*n:2], to[1:2*n:2], and the same of below = source[:n] * factor + 0.0, narrowed."""
-    if element is half or element is bfloat:
-        double_numbers(to, below, source, <float>factor, n)
-    else:
-        double_real_row(to, below, source, <element>factor, n)
 
 
 cdef inline void add_row(real* to, const real* source, int64_t n) noexcept nogil:

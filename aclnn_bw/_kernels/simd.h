@@ -98,6 +98,11 @@ SIMD_INLINE void simd_fence(void)
 /* x = 0 in every lane. */
 #define simd_zero(x) SIMD_SET(x, (SIMD_TYPE(float, sizeof *(x))){0})
 
+/* x = the cell of 2, 4 or 8 bytes at `from` in every lane. */
+#define simd_fill_2(x, from) SIMD_SET(x, (SIMD_TYPE(uint16_t, sizeof *(x))){0} + *(const simd_cell_2 *)(from))
+#define simd_fill_4(x, from) SIMD_SET(x, (SIMD_TYPE(uint32_t, sizeof *(x))){0} + *(const simd_cell_4 *)(from))
+#define simd_fill_8(x, from) SIMD_SET(x, (SIMD_TYPE(uint64_t, sizeof *(x))){0} + *(const simd_cell_8 *)(from))
+
 /* The bits that are ones in both. */
 #define simd_and(x, a, b) SIMD_SET(x, SIMD_AS(uint64_t, a) & SIMD_AS(uint64_t, b))
 
@@ -105,12 +110,46 @@ SIMD_INLINE void simd_fence(void)
 #define simd_add_f32(sum, a, b) SIMD_SET(sum, SIMD_AS(float, a) + SIMD_AS(float, b))
 #define simd_add_f64(sum, a, b) SIMD_SET(sum, SIMD_AS(double, a) + SIMD_AS(double, b))
 
-/* x = a * factor, of float32. */
+/* x = a * b, and a * a factor, of float32 and of float64. */
+#define simd_multiply_f32(x, a, b) SIMD_SET(x, SIMD_AS(float, a) * SIMD_AS(float, b))
+#define simd_multiply_f64(x, a, b) SIMD_SET(x, SIMD_AS(double, a) * SIMD_AS(double, b))
 #define simd_scale_f32(x, a, factor) SIMD_SET(x, SIMD_AS(float, a) * (factor))
+#define simd_scale_f64(x, a, factor) SIMD_SET(x, SIMD_AS(double, a) * (factor))
 
 /* x += 0: -0.0 becomes +0.0. */
 #define simd_plus_zero_f32(x) SIMD_SET(x, SIMD_AS(float, x) + 0)
 #define simd_plus_zero_f64(x) SIMD_SET(x, SIMD_AS(double, x) + 0)
+
+/* x = a + number, of integers of 4 and of 8 bytes; a sum that they cannot hold loses its upper bits. */
+#define simd_count_4(x, a, number) SIMD_SET(x, SIMD_AS(uint32_t, a) + (uint32_t)(number))
+#define simd_count_8(x, a, number) SIMD_SET(x, SIMD_AS(uint64_t, a) + (uint64_t)(number))
+
+/* most, where = value, place in the lanes in which value is greater than most, or a NaN; of float32 and of float64, and
+ * places as wide. Of signed integers gcc 12 makes instructions that choose lanes, of unsigned ones three for each. */
+#define simd_take_greater_f32(most, where, value, place) SIMD_TAKE(float, int32_t, most, where, value, place)
+#define simd_take_greater_f64(most, where, value, place) SIMD_TAKE(double, int64_t, most, where, value, place)
+#define SIMD_TAKE(number, bits, most, where, value, place) \
+    (SIMD_SET(where, SIMD_CHOOSE(bits, SIMD_TAKES(number, bits, most, value), place, where)), \
+     SIMD_SET(most, SIMD_CHOOSE(bits, SIMD_TAKES(number, bits, most, value), value, most)))
+#define SIMD_TAKES(number, bits, most, value) \
+    (SIMD_TYPE(bits, sizeof *(most)))((SIMD_AS(number, value) > SIMD_AS(number, most)) | \
+                                      (SIMD_AS(number, value) != SIMD_AS(number, value)))
+#define SIMD_CHOOSE(bits, lanes, x, y) ((SIMD_AS(bits, x) & (lanes)) | (SIMD_AS(bits, y) & ~(lanes)))
+
+/* words |= bit in the lanes of 2 bytes in which x is `value`. */
+#define simd_mark_equal_2(words, x, value, bit) \
+    SIMD_SET(words, SIMD_AS(uint16_t, words) | ((SIMD_TYPE(uint16_t, sizeof *(x)))( \
+        SIMD_AS(uint16_t, x) == (uint16_t)(value)) & (uint16_t)(bit)))
+
+/* What lies at `to` = the lower 2 or 4 bytes of each lane of 4 or 8. */
+#define simd_cut_4_to_2(to, x) SIMD_CUT(to, x, uint32_t, uint16_t, sizeof *(x) / 2)
+#define simd_cut_8_to_2(to, x) SIMD_CUT(to, x, uint64_t, uint16_t, sizeof *(x) / 4)
+#define simd_cut_8_to_4(to, x) SIMD_CUT(to, x, uint64_t, uint32_t, sizeof *(x) / 2)
+#define SIMD_CUT(to, x, wide, narrow, bytes) \
+    do { \
+        const SIMD_TYPE(narrow, bytes) lower = __builtin_convertvector(SIMD_AS(wide, x), SIMD_TYPE(narrow, bytes)); \
+        memcpy(to, &lower, sizeof lower); \
+    } while (0)
 
 /* -0.0 becomes +0.0 in float16 and bfloat16 as they are stored: 0x8000 becomes 0, every other value stays. */
 #if SIMD_BYTES == 64
@@ -142,4 +181,5 @@ SIMD_INLINE void simd_clear_signs(void *x, size_t bytes)
 #include "simd_lanes.h"
 #include "simd_order.h"
 #include "simd_choose.h"
+#include "simd_lookup.h"
 #endif

@@ -6,7 +6,7 @@ A vector has bytes. What its lanes are, the type of an argument says that points
 is wanted, that of the pointer `width`. Neither is followed. A load of 16-bit numbers widens them. Sizes are constants
 to the C compiler, and what they exclude is not compiled.
 """
-from libc.stdint cimport int64_t, uint16_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t
 
 cdef extern from "half.h" nogil:
     ctypedef struct half "aclnn_bw_half":
@@ -36,6 +36,9 @@ cdef extern from "simd.h" nogil:
     # Which lanes of a vector.
     ctypedef struct lanes "simd_lanes":
         pass
+    # Which lane goes where.
+    ctypedef struct places "simd_places":
+        pass
     enum:
         VECTOR_BYTES "SIMD_BYTES"
         READS_ALL_2 "SIMD_READS_ALL_2"
@@ -43,6 +46,7 @@ cdef extern from "simd.h" nogil:
         HALF_BYTES "SIMD_HALF_BYTES"
         CHOOSES_HALVES "SIMD_CHOOSES_HALVES"
         LINE "SIMD_LINE"    # bytes of a cache line
+        LOOKS_FAR "SIMD_LOOKS_FAR"
     void simd_load(void* x, const void* source) noexcept
     void simd_load_half(void* x, const void* source) noexcept
     void simd_load_bfloat(void* x, const void* source) noexcept
@@ -67,13 +71,30 @@ cdef extern from "simd.h" nogil:
     void simd_copy_lanes(void* to, const void* source, int word, size_t lane, size_t size) noexcept
     void simd_copy_first(void* to, const void* source, size_t size, size_t whole) noexcept
     void simd_zero(void* x) noexcept
+    void simd_fill_2(void* x, const void* cell) noexcept
+    void simd_fill_4(void* x, const void* cell) noexcept
+    void simd_fill_8(void* x, const void* cell) noexcept
     void simd_and(void* x, void* a, void* b) noexcept
     void simd_add_f32(void* sum, void* a, void* b) noexcept
     void simd_add_f64(void* sum, void* a, void* b) noexcept
+    void simd_multiply_f32(void* x, void* a, void* b) noexcept
+    void simd_multiply_f64(void* x, void* a, void* b) noexcept
     void simd_scale_f32(void* x, void* a, float factor) noexcept
+    void simd_scale_f64(void* x, void* a, double factor) noexcept
     void simd_plus_zero_f32(void* x) noexcept
     void simd_plus_zero_f64(void* x) noexcept
     void simd_plus_zero_bits(void* x) noexcept
+    void simd_count_4(void* x, void* a, int64_t number) noexcept
+    void simd_count_8(void* x, void* a, int64_t number) noexcept
+    void simd_take_greater_f32(void* most, void* where, void* value, void* place) noexcept
+    void simd_take_greater_f64(void* most, void* where, void* value, void* place) noexcept
+    void simd_mark_equal_2(void* words, void* x, int64_t value, int bit) noexcept
+    void simd_cut_4_to_2(void* to, void* x) noexcept
+    void simd_cut_8_to_2(void* to, void* x) noexcept
+    void simd_cut_8_to_4(void* to, void* x) noexcept
+    void simd_load_in_turn_4(void* even, void* odd, const void* source) noexcept
+    void simd_load_in_turn_8(void* even, void* odd, const void* source) noexcept
+    void simd_load_halves_in_turn(void* even, void* odd, const void* source) noexcept
     void simd_zip_low_2(void* c, void* a, void* b) noexcept
     void simd_zip_high_2(void* c, void* a, void* b) noexcept
     void simd_zip_low_4(void* c, void* a, void* b) noexcept
@@ -83,11 +104,28 @@ cdef extern from "simd.h" nogil:
     void simd_interleave_2(void* low, void* high, void* a, void* b) noexcept
     void simd_interleave_4(void* low, void* high, void* a, void* b) noexcept
     void simd_interleave_8(void* low, void* high, void* a, void* b) noexcept
+    void simd_triple_4(void* low, void* middle, void* high, void* a) noexcept
+    void simd_triple_8(void* low, void* middle, void* high, void* a) noexcept
+    void simd_slide_4(void* x, void* a, void* b, int k) noexcept
+    void simd_slide_8(void* x, void* a, void* b, int k) noexcept
     void simd_unzip_three_2(void* x, void* y, void* z, const void* source) noexcept
     void simd_unzip_three_4(void* x, void* y, void* z, const void* source) noexcept
     void simd_zip_three_2(void* to, void* x, void* y, void* z) noexcept
     void simd_zip_three_4(void* to, void* x, void* y, void* z) noexcept
     void simd_zip_three_8(void* to, void* x, void* y, void* z) noexcept
+    void simd_places_4(places* some, int windows, const void* first, int results, int step, int term,
+                       int base) noexcept
+    void simd_places_8(places* some, int windows, const void* first, int results, int step, int term,
+                       int base) noexcept
+    void simd_lookup_4(vector* x, vector* a, places* some) noexcept
+    void simd_lookup_8(vector* x, vector* a, places* some) noexcept
+    void simd_lookup_two_4(vector* x, vector* a, vector* b, places* some) noexcept
+    void simd_lookup_two_8(vector* x, vector* a, vector* b, places* some) noexcept
+    void simd_lookup_bfloats(vector* x, const void* source, places* some) noexcept
+    void simd_block(vector* x, vector* a, int number) noexcept
+    void simd_join(vector* low, vector* high, vector* a, vector* b) noexcept
+    void simd_add_pairs_f32(vector* sum, vector* a, vector* b) noexcept
+    void simd_add_pairs_f64(vector* sum, vector* a, vector* b) noexcept
     void fence "simd_fence" () noexcept
     void prefetch "simd_prefetch" (const void* at) noexcept
     void prefetch_to_write "simd_prefetch_to_write" (const void* at) noexcept
@@ -143,6 +181,19 @@ cdef inline vec load_cells(const cell* source, vec* width) noexcept nogil:
     return x
 
 
+cdef inline void load_in_turn(const element* source, vec* even, vec* odd) noexcept nogil:
+    """even[i], odd[i] = source[2*i], source[2*i + 1], widened."""
+    if element is half:
+        simd_load_halves_in_turn(even, odd, source)
+    elif element is bfloat:
+        simd_load(odd, source)
+        simd_widen_bfloats(even, odd, odd)
+    elif element is double:
+        simd_load_in_turn_8(even, odd, source)
+    else:
+        simd_load_in_turn_4(even, odd, source)
+
+
 cdef inline int64_t sum_bytes(const element* numbers) noexcept nogil:
     """Of a lane of their sums."""
     return 8 if element is double else 4
@@ -162,6 +213,26 @@ cdef inline vec add(vec a, vec b, const element* numbers) noexcept nogil:
     else:
         simd_add_f32(&sum, &a, &b)
     return sum
+
+
+cdef inline vec multiply(vec a, vec b, const element* numbers) noexcept nogil:
+    """As products of such numbers are made."""
+    cdef vec product
+    if element is double:
+        simd_multiply_f64(&product, &a, &b)
+    else:
+        simd_multiply_f32(&product, &a, &b)
+    return product
+
+
+cdef inline vec scale(vec a, double factor, const element* numbers) noexcept nogil:
+    """a * factor, which is rounded to the lanes' type first."""
+    cdef vec product
+    if element is double:
+        simd_scale_f64(&product, &a, factor)
+    else:
+        simd_scale_f32(&product, &a, <float>factor)
+    return product
 
 
 cdef inline vec plus_zero(vec x, const cell* lanes) noexcept nogil:
@@ -217,6 +288,43 @@ cdef inline void store_first_in_turn(element* to, vec even, vec odd, int64_t n) 
     simd_copy_first(to, <const element*>block, <size_t>n * sizeof(element), whole)
 
 
+# Integers in lanes as wide as sums: where a number lies.
+
+
+cdef inline vec count(vec a, int64_t number, const real* numbers) noexcept nogil:
+    """a + number."""
+    cdef vec x
+    if real is double:
+        simd_count_8(&x, &a, number)
+    else:
+        simd_count_4(&x, &a, number)
+    return x
+
+
+cdef inline void take_greater(vec* most, vec* where, vec value, vec place, const real* numbers) noexcept nogil:
+    """most, where = value, place where value is greater than most, or a NaN."""
+    if real is double:
+        simd_take_greater_f64(most, where, &value, &place)
+    else:
+        simd_take_greater_f32(most, where, &value, &place)
+
+
+cdef inline void store_words(char* to, vec places, const real* numbers) noexcept nogil:
+    """As integers of 2 bytes."""
+    if real is double:
+        simd_cut_8_to_2(to, &places)
+    else:
+        simd_cut_4_to_2(to, &places)
+
+
+cdef inline void store_indices(char* to, vec places, const real* numbers) noexcept nogil:
+    """As integers of 4 bytes."""
+    if real is double:
+        simd_cut_8_to_4(to, &places)
+    else:
+        simd_store(to, &places)
+
+
 # Of some lanes: a word of 16 bits says which, [begin, end) by lane_word, for tables; `lanes` are what is used, and
 # found from a word by a few instructions or none.
 
@@ -263,3 +371,53 @@ cdef inline vec load_alone(const element* source, int word, vec* width) noexcept
     cdef element[MOST_LANES] block
     simd_copy_lanes(<element*>block, source, word, sizeof(element), sizeof(block))
     return load(<const element*>block, width)
+
+
+# Lookups: `places` say which lane goes where.
+
+
+cdef inline void find_places(places* some, int windows, const uint8_t* first, int results, int step, int term,
+                             int base, const element* numbers) noexcept nogil:
+    """Windows begin with every `step`th result r. Lane l: of number first[i] + k, term k = term + l // results of
+    result i = r + l % results, if it is less than first[i + 1]; lanes are numbered from first[r] + base on."""
+    if element is double:
+        simd_places_8(some, windows, first, results, step, term, base)
+    else:
+        simd_places_4(some, windows, first, results, step, term, base)
+
+
+cdef inline vector lookup(vector a, places* some, const element* numbers) noexcept nogil:
+    """Lanes of sums of such numbers; +0.0 where there is none."""
+    cdef vector x
+    if element is double:
+        simd_lookup_8(&x, &a, some)
+    else:
+        simd_lookup_4(&x, &a, some)
+    return x
+
+
+cdef inline vector lookup_two(vector a, vector b, places* some, const element* numbers) noexcept nogil:
+    """The same, of two vectors."""
+    cdef vector x
+    if element is double:
+        simd_lookup_two_8(&x, &a, &b, some)
+    else:
+        simd_lookup_two_4(&x, &a, &b, some)
+    return x
+
+
+cdef inline vector load_pairs(const element* source) noexcept nogil:
+    """source[2*i] + source[2*i + 1] in lane i."""
+    cdef vector x, y
+    if element is bfloat:
+        simd_load(&x, source)
+        simd_widen_bfloats(&y, &x, &x)
+        x = add(y, x, source)
+    else:
+        x = load(source, <vector*>NULL)
+        y = load(source + VECTOR_BYTES // sum_bytes(source), <vector*>NULL)
+        if element is double:
+            simd_add_pairs_f64(&x, &x, &y)
+        else:
+            simd_add_pairs_f32(&x, &x, &y)
+    return x

@@ -1,21 +1,21 @@
-/* Numbers that a mask chooses, by a bit of its words or by its indices. A part of simd.h, which says what all primitives
- * have in common; these are for simd_vector alone.
+/* Numbers that a mask chooses, by a bit of its words or by its indices. A part of simd.h, which says what all
+ * primitives have in common; these are for simd_vector alone.
  *
- * A vector of sums asks one word or one int32 index for each of its lanes, of 4 or 8 bytes. Words and indices lie in their
- * vectors as the tests of the instruction set want them: with AVX-512 as in memory, else widened to the lanes.
+ * A vector of sums asks one word or one int32 index for each of its lanes, of 4 or 8 bytes. Words and indices lie in
+ * their vectors as the tests of the instruction set want them: with AVX-512 as in memory, else widened to the lanes.
  */
 #ifndef ACLNN_BW_SIMD_CHOOSE_H
 #define ACLNN_BW_SIMD_CHOOSE_H
 
-/* Whether 16-bit numbers are best chosen as they lie in memory; else they are widened before. With AVX2 a load under a mask
- * chooses float32 by itself. */
+/* Whether 16-bit numbers are best chosen as they lie in memory; else they are widened before. With AVX2 a load under a
+ * mask chooses float32 by itself. */
 #if SIMD_BYTES == 64 || defined(__aarch64__)
 #define SIMD_CHOOSES_HALVES 1
 #else
 #define SIMD_CHOOSES_HALVES 0
 #endif
 
-/* The bit that words are asked for. With AVX2 it is the sign of each word, which has been shifted when it was loaded. */
+/* The bit that words are asked for. With AVX2 it is the sign of each word, which was shifted when it was loaded. */
 typedef struct {
 #if SIMD_BYTES == 32
     __m128i up;
@@ -155,7 +155,7 @@ SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, con
 }
 
 /* x = the indices first, first + step, first + 2*step, ... for lanes of 4 or 8 bytes. */
-SIMD_INLINE void simd_count_4(simd_vector *x, int32_t first, int32_t step)
+SIMD_INLINE void simd_range_4(simd_vector *x, int32_t first, int32_t step)
 {
     const SIMD_TYPE(uint32_t, SIMD_BYTES) number = {
         0, 1, 2, 3,
@@ -169,10 +169,10 @@ SIMD_INLINE void simd_count_4(simd_vector *x, int32_t first, int32_t step)
     *x = (simd_vector)(number * (uint32_t)step + (uint32_t)first);
 }
 
-SIMD_INLINE void simd_count_8(simd_vector *x, int32_t first, int32_t step)
+SIMD_INLINE void simd_range_8(simd_vector *x, int32_t first, int32_t step)
 {
 #if SIMD_BYTES == 64
-    simd_count_4(x, first, step);
+    simd_range_4(x, first, step);
 #else
     const SIMD_TYPE(uint64_t, SIMD_BYTES) number = {
         0, 1,
@@ -184,15 +184,16 @@ SIMD_INLINE void simd_count_8(simd_vector *x, int32_t first, int32_t step)
 #endif
 }
 
-/* x = the indices a, each `step` further. */
-#define simd_count_on_4(x, a, step) SIMD_SET(x, SIMD_AS(uint32_t, a) + (uint32_t)(step))
+/* x = a + step, of indices beside lanes of 8 bytes; beside those of 4 it is simd_count_4. */
 #if SIMD_BYTES == 64
-#define simd_count_on_8 simd_count_on_4
+#define simd_count_indices_8(x, a, step) simd_count_4(x, a, step)
 #else
-#define simd_count_on_8(x, a, step) SIMD_SET(x, SIMD_AS(uint64_t, a) + (uint64_t)(step))
+#define simd_count_indices_8(x, a, step) simd_count_8(x, a, step)
 #endif
 
 #if SIMD_BYTES == 64
+#define SIMD_LOW_32(x) _mm512_castsi512_si256((__m512i)*(x))
+#define SIMD_LOW_16(x) _mm256_castsi256_si128(SIMD_LOW_32(x))
 /* A test and the addition under its mask are one statement: gcc 12 would make all tests of a block before the first
  * addition and keep the masks, of which there are seven, in general registers. */
 #if defined(ACLNN_BW_NO_ASM) /* AVX-512 in plain C: tests/emulation */
@@ -263,7 +264,8 @@ SIMD_INLINE void simd_load_chosen(simd_vector *x, const simd_vector *chosen, con
 }
 
 /* The same of 16-bit numbers, widened, for lanes of 4 bytes. */
-SIMD_INLINE void simd_load_chosen_2(simd_vector *x, const simd_vector *chosen, const void *from, int bfloats, int partial)
+SIMD_INLINE void simd_load_chosen_2(simd_vector *x, const simd_vector *chosen, const void *from, int bfloats,
+                                    int partial)
 {
     uint16_t block[SIMD_BYTES / 4] = {0};
     if (partial) {
@@ -289,8 +291,8 @@ SIMD_INLINE void simd_load_if_bit_f32(simd_vector *x, const simd_vector *words, 
 {
 #if SIMD_BYTES == 64
     (void)below, (void)partial;
-    *x = _mm512_maskz_loadu_ps(_mm256_test_epi16_mask(_mm512_castsi512_si256((__m512i)*words),
-                                                      _mm512_castsi512_si256((__m512i)asked->bit)), from);
+    *x = _mm512_maskz_loadu_ps(_mm256_test_epi16_mask(SIMD_LOW_32(words),
+                                                      SIMD_LOW_32(&asked->bit)), from);
 #else
     simd_vector chosen;
 #if SIMD_BYTES == 32
@@ -309,8 +311,8 @@ SIMD_INLINE void simd_load_if_bit_f64(simd_vector *x, const simd_vector *words, 
 {
 #if SIMD_BYTES == 64
     (void)below, (void)partial;
-    *x = (simd_vector)_mm512_maskz_loadu_pd(_mm_test_epi16_mask(_mm256_castsi256_si128(_mm512_castsi512_si256((__m512i)*words)),
-                                                                _mm256_castsi256_si128(_mm512_castsi512_si256((__m512i)asked->bit))), from);
+    *x = (simd_vector)_mm512_maskz_loadu_pd(_mm_test_epi16_mask(SIMD_LOW_16(words),
+                                                                SIMD_LOW_16(&asked->bit)), from);
 #else
     simd_vector chosen;
 #if SIMD_BYTES == 32
@@ -335,7 +337,7 @@ SIMD_INLINE void simd_load_if_bit_2(simd_vector *x, const simd_vector *words, co
 #if SIMD_BYTES == 64
     (void)below, (void)partial;
     const __m256i bits = _mm256_maskz_loadu_epi16(
-        _mm256_test_epi16_mask(_mm512_castsi512_si256((__m512i)*words), _mm512_castsi512_si256((__m512i)asked->bit)),
+        _mm256_test_epi16_mask(SIMD_LOW_32(words), SIMD_LOW_32(&asked->bit)),
         from);
     if (bfloats)
         simd_load_bfloat(x, &bits);
@@ -355,8 +357,8 @@ SIMD_INLINE void simd_add_if_bit_f32(simd_vector *sum, const simd_vector *words,
     simd_vector term;
 #if SIMD_BYTES == 64
     if (!partial) {
-        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, _mm512_castsi512_si256((__m512i)*words),
-                       _mm512_castsi512_si256((__m512i)asked->bit), "vaddps", _mm512_mask_add_ps, _mm512_loadu_ps(from));
+        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, SIMD_LOW_32(words),
+                       SIMD_LOW_32(&asked->bit), "vaddps", _mm512_mask_add_ps, _mm512_loadu_ps(from));
         return;
     }
 #endif
@@ -371,8 +373,8 @@ SIMD_INLINE void simd_add_if_bit_f64(simd_vector *sum, const simd_vector *words,
 #if SIMD_BYTES == 64
     if (!partial) {
         __m512d total = (__m512d)*sum;
-        SIMD_ADD_WHERE(total, "vptestmw", _mm_test_epi16_mask, _mm256_castsi256_si128(_mm512_castsi512_si256((__m512i)*words)),
-                       _mm256_castsi256_si128(_mm512_castsi512_si256((__m512i)asked->bit)), "vaddpd", _mm512_mask_add_pd, _mm512_loadu_pd(from));
+        SIMD_ADD_WHERE(total, "vptestmw", _mm_test_epi16_mask, SIMD_LOW_16(words),
+                       SIMD_LOW_16(&asked->bit), "vaddpd", _mm512_mask_add_pd, _mm512_loadu_pd(from));
         *sum = (simd_vector)total;
         return;
     }
@@ -396,8 +398,8 @@ SIMD_INLINE void simd_add_if_bit_2(simd_vector *sum, const simd_vector *words, c
             simd_load_bfloat(&term, from);
         else
             simd_load_half(&term, from);
-        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, _mm512_castsi512_si256((__m512i)*words),
-                       _mm512_castsi512_si256((__m512i)asked->bit), "vaddps", _mm512_mask_add_ps, term);
+        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, SIMD_LOW_32(words),
+                       SIMD_LOW_32(&asked->bit), "vaddps", _mm512_mask_add_ps, term);
         return;
     }
 #endif
@@ -431,8 +433,10 @@ SIMD_INLINE void simd_load_if_equal_f64(simd_vector *x, const simd_vector *seen,
 #endif
 }
 
-#define simd_load_if_equal_half(x, seen, wanted, from, partial) simd_load_if_equal_2(x, seen, wanted, from, 0, partial)
-#define simd_load_if_equal_bfloat(x, seen, wanted, from, partial) simd_load_if_equal_2(x, seen, wanted, from, 1, partial)
+#define simd_load_if_equal_half(x, seen, wanted, from, partial) \
+    simd_load_if_equal_2(x, seen, wanted, from, 0, partial)
+#define simd_load_if_equal_bfloat(x, seen, wanted, from, partial) \
+    simd_load_if_equal_2(x, seen, wanted, from, 1, partial)
 
 SIMD_INLINE void simd_load_if_equal_2(simd_vector *x, const simd_vector *seen, const simd_vector *wanted,
                                       const void *from, int bfloats, int partial)
@@ -483,7 +487,8 @@ SIMD_INLINE void simd_add_if_equal_f64(simd_vector *sum, const simd_vector *seen
     simd_add_f64(sum, sum, &term);
 }
 
-#define simd_add_if_equal_half(sum, seen, wanted, from, partial) simd_add_if_equal_2(sum, seen, wanted, from, 0, partial)
+#define simd_add_if_equal_half(sum, seen, wanted, from, partial) \
+    simd_add_if_equal_2(sum, seen, wanted, from, 0, partial)
 #define simd_add_if_equal_bfloat(sum, seen, wanted, from, partial) \
     simd_add_if_equal_2(sum, seen, wanted, from, 1, partial)
 
@@ -526,8 +531,8 @@ SIMD_INLINE void simd_add_lanes_f64(simd_vector *sum, const simd_vector *term, c
 #endif
 }
 
-/* x = the last lanes of `before`, and the first of `block` after them: so many bytes, 4, 8 or 16, come from `before`. */
-SIMD_INLINE void simd_slide(simd_vector *x, const simd_vector *block, const simd_vector *before, int bytes)
+/* x = the last lanes of `before`, and the first of `block` after them: of `before` so many bytes, 4, 8 or 16. */
+SIMD_INLINE void simd_shift_in(simd_vector *x, const simd_vector *block, const simd_vector *before, int bytes)
 {
 #if SIMD_BYTES == 64
     const __m512i a = (__m512i)*block, b = (__m512i)*before;

@@ -139,7 +139,8 @@ SIMD_INLINE void simd_store_bfloats(void *to, const void *x, size_t bytes)
     SIMD_SET(x, (SIMD_AS(uint32_t, x) & ~(SIMD_NANS(x) & 0xffff)) | (SIMD_NANS(x) & 0x400000))
 #define SIMD_NANS(x) ((SIMD_TYPE(uint32_t, sizeof *(x)))(SIMD_AS(float, x) != SIMD_AS(float, x)))
 
-/* Twice as many bfloat16 as a vector has lanes of float32: those at even and those at odd places, widened. */
+/* Twice as many bfloat16 as a vector has lanes of float32: those at even and those at odd places, widened;
+ * `odd` may be x. */
 #define simd_widen_bfloats(even, odd, x) \
     (SIMD_SET(even, SIMD_AS(uint32_t, x) << 16), SIMD_SET(odd, SIMD_AS(uint32_t, x) & 0xffff0000))
 

@@ -151,6 +151,184 @@ SIMD_INLINE void simd_interleave(void *low, void *high, const void *a, const voi
     }
 }
 
+/* even, odd = from[2i], from[2i+1]: cells of 4 or 8 bytes, or float16 widened. */
+#define simd_load_in_turn_4(even, odd, from) simd_load_turns(even, odd, from, 4, sizeof *(even))
+#define simd_load_in_turn_8(even, odd, from) simd_load_turns(even, odd, from, 8, sizeof *(even))
+#define simd_load_halves_in_turn(even, odd, from) simd_load_both(even, odd, from, sizeof *(even))
+
+SIMD_INLINE void simd_load_turns(void *even, void *odd, const void *from, size_t lane, size_t bytes)
+{
+    const char *at = (const char *)from;
+#if SIMD_BYTES == 64
+    if (bytes == 64 && lane == 4) {
+        const __m512i first = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        const __m512i second = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+        const __m512 a = _mm512_loadu_ps(at), b = _mm512_loadu_ps(at + 64);
+        _mm512_storeu_ps(even, _mm512_permutex2var_ps(a, first, b));
+        _mm512_storeu_ps(odd, _mm512_permutex2var_ps(a, second, b));
+    }
+    if (bytes == 64 && lane == 8) {
+        const __m512i first = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        const __m512i second = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+        const __m512d a = _mm512_loadu_pd(at), b = _mm512_loadu_pd(at + 64);
+        _mm512_storeu_pd(even, _mm512_permutex2var_pd(a, first, b));
+        _mm512_storeu_pd(odd, _mm512_permutex2var_pd(a, second, b));
+    }
+#endif
+#if SIMD_BYTES >= 32
+    if (bytes == 32) {
+        /* The first and third 16 bytes, and the second and fourth. */
+        const __m256 a = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float *)at)),
+                                              _mm_loadu_ps((const float *)(at + 32)), 1);
+        const __m256 b = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float *)(at + 16))),
+                                              _mm_loadu_ps((const float *)(at + 48)), 1);
+        const __m256d c = _mm256_castps_pd(a), d = _mm256_castps_pd(b);
+        if (lane == 4) {
+            _mm256_storeu_ps((float *)even, _mm256_shuffle_ps(a, b, 0x88));
+            _mm256_storeu_ps((float *)odd, _mm256_shuffle_ps(a, b, 0xdd));
+        } else {
+            _mm256_storeu_pd((double *)even, _mm256_unpacklo_pd(c, d));
+            _mm256_storeu_pd((double *)odd, _mm256_unpackhi_pd(c, d));
+        }
+    }
+#endif
+    if (bytes == 16 && lane == 4) {
+#if defined(__aarch64__)
+        const uint32x4x2_t both = vld2q_u32((const uint32_t *)from);
+        memcpy(even, &both.val[0], 16);
+        memcpy(odd, &both.val[1], 16);
+#else
+        SIMD_TYPE(uint32_t, 16) a, b, c;
+        memcpy(&a, at, 16);
+        memcpy(&b, at + 16, 16);
+        c = SIMD_SHUFFLE(a, b, 0, 2, 4, 6);
+        memcpy(even, &c, 16);
+        c = SIMD_SHUFFLE(a, b, 1, 3, 5, 7);
+        memcpy(odd, &c, 16);
+#endif
+    }
+    if (bytes == 16 && lane == 8) {
+        simd_vector_16 a, b;
+        memcpy(&a, at, 16);
+        memcpy(&b, at + 16, 16);
+        simd_zip_8(even, &a, &b, 16, 0);
+        simd_zip_8(odd, &a, &b, 16, 1);
+    }
+}
+
+SIMD_INLINE void simd_load_both(void *even, void *odd, const void *from, size_t bytes)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m512i x = _mm512_loadu_si512(from);
+        _mm512_storeu_ps(even, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(x)));
+        _mm512_storeu_ps(odd, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(x, 16))));
+    }
+#endif
+#if SIMD_BYTES >= 32
+    const __m128i apart = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    if (bytes == 32) {
+        const __m256i x = _mm256_permute4x64_epi64(
+            _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)from), _mm256_broadcastsi128_si256(apart)), 0xd8);
+        _mm256_storeu_ps((float *)even, _mm256_cvtph_ps(_mm256_castsi256_si128(x)));
+        _mm256_storeu_ps((float *)odd, _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1)));
+    }
+    if (bytes == 16) {
+        const __m128i x = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)from), apart);
+        _mm_storeu_ps((float *)even, _mm_cvtph_ps(x));
+        _mm_storeu_ps((float *)odd, _mm_cvtph_ps(_mm_srli_si128(x, 8)));
+    }
+#elif defined(__aarch64__)
+    const uint16x4x2_t both = vld2_u16((const uint16_t *)from);
+    const float32x4_t a = vcvt_f32_f16(vreinterpret_f16_u16(both.val[0]));
+    const float32x4_t b = vcvt_f32_f16(vreinterpret_f16_u16(both.val[1]));
+    memcpy(even, &a, bytes);
+    memcpy(odd, &b, bytes);
+#else
+    simd_vector_16 wide[2];
+    simd_load_halves(&wide[0], from, bytes);
+    simd_load_halves(&wide[1], (const char *)from + 8, bytes);
+    simd_load_turns(even, odd, wide, 4, 16);
+#endif
+}
+
+/* low, middle, high = each lane of a, of 4 or 8 bytes, three times; in place too. */
+#define simd_triple_4(low, middle, high, a) simd_triple(low, middle, high, a, 4, sizeof *(a))
+#define simd_triple_8(low, middle, high, a) simd_triple(low, middle, high, a, 8, sizeof *(a))
+
+#define SIMD_PICK(c, lane, bytes, ...) \
+    SIMD_SET((simd_vector_##bytes *)(c), SIMD_SHUFFLE(SIMD_CELLS(lane, bytes, &x), SIMD_CELLS(lane, bytes, &x), __VA_ARGS__))
+
+SIMD_INLINE void simd_triple(void *low, void *middle, void *high, const void *a, size_t lane, size_t bytes)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m512i x = _mm512_loadu_si512(a);
+        const __m512i i = lane == 4 ? _mm512_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5)
+                                    : _mm512_setr_epi64(0, 0, 0, 1, 1, 1, 2, 2);
+        const __m512i j = lane == 4 ? _mm512_setr_epi32(5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10)
+                                    : _mm512_setr_epi64(2, 3, 3, 3, 4, 4, 4, 5);
+        const __m512i k = lane == 4 ? _mm512_setr_epi32(10, 11, 11, 11, 12, 12, 12, 13, 13, 13, 14, 14, 14, 15, 15, 15)
+                                    : _mm512_setr_epi64(5, 5, 6, 6, 6, 7, 7, 7);
+        _mm512_storeu_si512(low, lane == 4 ? _mm512_permutexvar_epi32(i, x) : _mm512_permutexvar_epi64(i, x));
+        _mm512_storeu_si512(middle, lane == 4 ? _mm512_permutexvar_epi32(j, x) : _mm512_permutexvar_epi64(j, x));
+        _mm512_storeu_si512(high, lane == 4 ? _mm512_permutexvar_epi32(k, x) : _mm512_permutexvar_epi64(k, x));
+    }
+#endif
+#if SIMD_BYTES >= 32
+    if (bytes == 32) {
+        const simd_vector_32 x = *(const simd_vector_32 *)a;
+        if (lane == 4) {
+            SIMD_PICK(low, uint32_t, 32, 0, 0, 0, 1, 1, 1, 2, 2);
+            SIMD_PICK(middle, uint32_t, 32, 2, 3, 3, 3, 4, 4, 4, 5);
+            SIMD_PICK(high, uint32_t, 32, 5, 5, 6, 6, 6, 7, 7, 7);
+        }
+        if (lane == 8) {
+            SIMD_PICK(low, uint64_t, 32, 0, 0, 0, 1);
+            SIMD_PICK(middle, uint64_t, 32, 1, 1, 2, 2);
+            SIMD_PICK(high, uint64_t, 32, 2, 3, 3, 3);
+        }
+    }
+#endif
+    if (bytes == 16) {
+        const simd_vector_16 x = *(const simd_vector_16 *)a;
+        if (lane == 4) {
+            SIMD_PICK(low, uint32_t, 16, 0, 0, 0, 1);
+            SIMD_PICK(middle, uint32_t, 16, 1, 1, 2, 2);
+            SIMD_PICK(high, uint32_t, 16, 2, 3, 3, 3);
+        }
+        if (lane == 8) {
+            SIMD_PICK(low, uint64_t, 16, 0, 0);
+            SIMD_PICK(middle, uint64_t, 16, 0, 1);
+            SIMD_PICK(high, uint64_t, 16, 1, 1);
+        }
+    }
+}
+
+/* x = the lanes of 4 or 8 bytes from k on, 0 to 4, of a followed by b. */
+#define simd_slide_4(x, a, b, k) simd_slide(x, a, b, 4, k, sizeof *(a))
+#define simd_slide_8(x, a, b, k) simd_slide(x, a, b, 8, k, sizeof *(a))
+
+SIMD_INLINE void simd_slide(void *x, const void *a, const void *b, size_t lane, int k, size_t bytes)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m512i low = _mm512_loadu_si512(a), high = _mm512_loadu_si512(b);
+        const __m512i count_4 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        const __m512i count_8 = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+        if (lane == 4)
+            _mm512_storeu_si512(x, _mm512_permutex2var_epi32(low, _mm512_add_epi32(count_4, _mm512_set1_epi32(k)), high));
+        else
+            _mm512_storeu_si512(x, _mm512_permutex2var_epi64(low, _mm512_add_epi64(count_8, _mm512_set1_epi64(k)), high));
+        return;
+    }
+#endif
+    char both[128];
+    memcpy(both, a, bytes);
+    memcpy(both + bytes, b, bytes);
+    memcpy(x, both + (size_t)k * lane, bytes);
+}
+
 /* 48 bytes at `from`, cells of 2 or 4 bytes in turn, apart: of vectors of 16 bytes. */
 SIMD_INLINE void simd_unzip_three_2(void *x, void *y, void *z, const void *from)
 {

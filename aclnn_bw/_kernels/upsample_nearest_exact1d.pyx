@@ -8,26 +8,21 @@ sources one by one, ascending in j; 16-bit results are rounded once, at the end.
 Every path below adds in this order, so blocks, threads, strides and instruction sets do not show in the result.
 
 Bounds. The stretches of a row are its sources 0 to Lo in order, so a source that belongs to a target lies in the row.
-Groups read SPAN sources (half of it for one term) whether or not they own them, of the next rows or what lies between
-rows, and mask them out: those that would read beyond gradOutput's last element in memory, and all of them where a row
-is strided, work on a copy of what they own, with room behind it. Targets come in blocks
-that lie in the row; the results of a group that the row cuts off are made aside. Phase 1 has proved that both views lie
-inside their storage.
+Groups read SPAN sources whether or not they own them, and mask them out: those that would read beyond gradOutput's last
+element in memory, and all of them where a row is strided, work on a copy of what they own, with room behind it. Targets
+come in blocks that lie in the row; the results of a group that the row cuts off are made aside. Phase 1 has proved that
+both views lie inside their storage.
 
-Why this form. Up to MOST_TERMS terms to a target, 4 to 16 results at a time are made by permutations of two vectors:
-a ratio of 3:2 in float32 takes a quarter of the time of the plain form. Where the map repeats itself after one group,
-as for factors of 2, 4, 3/2 and 1/2, its lanes stay in registers. Dense rows whose map has a short period are joined end
-to end: no row then has an end to treat apart, and one row is long enough for a vector. Longer stretches are summed four
-at a time, for no order but the ascending one is allowed within each. Where few targets own a source, and none two, a
-unit is cleared and its sources are stored among the zeros: for 100 targets to a source that takes on AVX2 half the time
-of groups in float32 and float64, a third in 16 bits.
+Paths. docs/design/upsample_nearest_exact1d.md explains them.
 
-Where channels lie side by side in gradOutput, up to eight cache lines of them are transposed to rows of the scratch, a
-block at a time, and these are worked off as any others; the scratch has SPAN elements behind each row, which groups may
-read and mask out. A block that does not fit, because of long stretches, is gathered element by element (8x256x256 to
-512 in float32: 3 times the time). Where those of out do so too, all channels of a source are added as vectors.
+    pairs       each target owns two sources            two vectors added pairwise, without a table
+    groups      up to MOST_TERMS sources to a target    4 to 16 results at a time by lookups
+    stretches   more                                    four side by side, one by one
+    zeros       few targets own one, none owns two      cleared; the sources are stored among the zeros
+    PACKED      channels side by side in gradOutput     transposed to rows of the scratch, which are as any others
+    PIXELS      in out too                              all channels of a source are added as vectors
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
@@ -35,110 +30,159 @@ from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_
 from aclnn_bw._core.upsample_nearest_exact1d cimport (
     FILLED, PACKED, PERIODIC, PIXELS, SPAN, Block, Group, UpsampleNearestExact1dPlan, fill_block, packed_row,
 )
-from aclnn_bw._kernels.rows cimport copy, load_row, narrow_row, store_row, sum_dense_rows
-from aclnn_bw._kernels.simd cimport bfloat, element, half, real
-from aclnn_bw._kernels.transpose cimport transpose
-
-cdef extern from "upsample_nearest_exact1d.h" nogil:
-    void sum_groups_float "aclnn_bw_sum_groups_float" (
-        float* to, const float* source, const char* groups, int64_t count, int64_t periods, int64_t stride,
-        int64_t terms) noexcept
-    void sum_groups_double "aclnn_bw_sum_groups_double" (
-        double* to, const double* source, const char* groups, int64_t count, int64_t periods, int64_t stride,
-        int64_t terms) noexcept
-    void sum_groups_half "aclnn_bw_sum_groups_half" (
-        half* to, const half* source, const char* groups, int64_t count, int64_t periods, int64_t stride,
-        int64_t terms) noexcept
-    void sum_groups_bfloat "aclnn_bw_sum_groups_bfloat" (
-        bfloat* to, const bfloat* source, const char* groups, int64_t count, int64_t periods, int64_t stride,
-        int64_t terms) noexcept
+from aclnn_bw._kernels.rows cimport copy, load_row, narrow_row, store_row, sum_dense_rows, widened
+from aclnn_bw._kernels.simd cimport VECTOR_BYTES, bfloat, cell_2, element, half, load_pairs, plus_zero, real, store
+from aclnn_bw._kernels.transpose cimport sum_of, transpose
+from aclnn_bw._kernels.upsample_nearest_exact1d_groups cimport (
+    Lookups, group_width, open_group, sum_group, sum_lanes, terms_made,
+)
 
 cdef enum:
     PIECE = 16      # groups worked off at a time where copies are made
     SOURCES = 512   # that they own, at most: PIECE * SPAN
     TARGETS = 256   # PIECE * WIDEST
     PLACES = 64     # sources scattered at a time
+    OPENED = 8      # groups whose lookups are kept
+
+# Types that stand for the most terms of a target: their bytes.
+ctypedef fused many:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
 
 
-cdef inline void sum_groups(element* to, const element* source, const Group* groups, int64_t count, int64_t periods,
-                            int64_t stride, int64_t terms) noexcept nogil:
-    """The results of `periods` times `count` groups, whose sources begin `stride` further on in each period."""
-    if element is float:
-        sum_groups_float(to, source, <const char*>groups, count, periods, stride, terms)
-    elif element is double:
-        sum_groups_double(to, source, <const char*>groups, count, periods, stride, terms)
-    elif element is half:
-        sum_groups_half(to, source, <const char*>groups, count, periods, stride, terms)
+cdef void sum_groups(element* to, const element* source, const Group* groups, int64_t count, int64_t periods,
+                     int64_t stride, const many* most_terms) noexcept nogil:
+    """The results of `periods` times `count` groups, whose sources begin `stride` further on in each period. A target
+    has as many terms at most as `many` has bytes."""
+    cdef Lookups[OPENED] f
+    cdef Lookups one
+    cdef int terms = sizeof(many)
+    cdef int64_t width = group_width(terms)
+    # AVX-512 opens a group as fast as it loads a lookup for each term.
+    cdef bint kept = count <= OPENED and (VECTOR_BYTES < 64 or terms_made(terms, to) > 1)
+    cdef int64_t g, _
+    if count == 1:
+        # The lookups stay in registers.
+        open_group(&one, groups, terms, to)
+        source += groups.first
+        for _ in range(periods):
+            sum_group(to, source, &one, terms)
+            to += width
+            source += stride
+        return
+    if kept:
+        for g in range(count):
+            open_group(&f[g], groups + g, terms, to)
+    for _ in range(periods):
+        for g in range(count):
+            if kept:
+                sum_group(to, source + groups[g].first, &f[g], terms)
+            else:
+                open_group(&one, groups + g, terms, to)
+                sum_group(to, source + groups[g].first, &one, terms)
+            to += width
+        source += stride
+
+
+cdef inline void sum_any_groups(element* to, const element* source, const Group* groups, int64_t count,
+                                int64_t periods, int64_t stride, int64_t terms) noexcept nogil:
+    if terms == 1:
+        sum_groups(to, source, groups, count, periods, stride, <const int8_t*>NULL)
+    elif terms == 2:
+        sum_groups(to, source, groups, count, periods, stride, <const int16_t*>NULL)
+    elif terms == 4:
+        sum_groups(to, source, groups, count, periods, stride, <const int32_t*>NULL)
     else:
-        sum_groups_bfloat(to, source, <const char*>groups, count, periods, stride, terms)
+        sum_groups(to, source, groups, count, periods, stride, <const int64_t*>NULL)
 
 
-cdef void sum_copied(const Block* block, const Group* groups, const element* source, int64_t source_stride,
-                     int64_t readable, element* to, int64_t to_stride, int64_t targets, int64_t periods) noexcept nogil:
-    """The first `targets` results of groups, at most PIECE, by way of dense copies: of part of a block's groups, or of
-    all of them as often as `periods` says. `source` is where the first begins; `readable` sources of the row follow."""
+cdef void sum_pairs(element* to, const element* source, int64_t n, const real* summed) noexcept nogil:
+    """to[i] = source[2*i] + source[2*i + 1] for i < n; that the sum began with +0.0 shows only where both are -0.0."""
+    cdef int64_t lanes = sum_lanes(to)
+    cdef int64_t i = 0
+    cdef real total
+    while i + 2 * lanes <= n:
+        store(to + i, plus_zero(load_pairs(source + 2 * i), summed))
+        store(to + i + lanes, plus_zero(load_pairs(source + 2 * (i + lanes)), summed))
+        i += 2 * lanes
+    while i < n and n >= lanes:
+        # The last vector overlaps the one before.
+        i = least(i, n - lanes)
+        store(to + i, plus_zero(load_pairs(source + 2 * i), summed))
+        i += lanes
+    while i < n:
+        total = widened(source + 2 * i, &total) + widened(source + 2 * i + 1, &total) + <real>0
+        narrow_row(to + i, <const real*>&total, 1)
+        i += 1
+
+
+cdef void sum_copied(const Block* block, const element* source, int64_t source_stride, int64_t readable, element* to,
+                     int64_t to_stride, int64_t done, int64_t targets) noexcept nogil:
+    """The targets [done, targets), which begin with a group, by way of dense copies of what some groups own: of a part
+    of a period, or of several. `source` is where the block begins; `readable` elements follow."""
     cdef element[SOURCES + SPAN] taken
     cdef element[TARGETS] made
+    cdef const Group* groups = <const Group*>(block + 1)
     cdef int64_t width = block.width
-    cdef int64_t count = (block.targets + width - 1) // width if periods > 0 else (targets + width - 1) // width
-    cdef int64_t owned = periods * block.sources
-    cdef int64_t j
-    if periods == 0:
-        owned = groups[count - 1].first - groups[0].first + groups[count - 1].lane[width]
-    owned = least(owned, readable)
-    if source_stride == 1:
-        copy(<element*>taken, source, <size_t>owned * sizeof(element))
-    else:
-        for j in range(owned):
-            taken[j] = source[j * source_stride]
-    sum_groups(<element*>made, <const element*>taken - groups[0].first, groups, count, periods if periods > 0 else 1,
-               block.sources, block.terms)
-    store_row(to, to_stride, <const element*>made, targets)
+    cdef int64_t count = ceil_div(block.targets, width)
+    cdef int64_t base = quotient(done, block.targets) * block.sources
+    cdef int64_t g, n, periods, first, owned, j
+    while done < targets:
+        g = done % block.targets // width
+        n = least(least(PIECE, count - g), ceil_div(targets - done, width))
+        periods = 1
+        first = groups[g].first
+        owned = groups[g + n - 1].first + groups[g + n - 1].lane[width] - first
+        if n == count:
+            periods = least(PIECE // count, ceil_div(targets - done, block.targets))
+            owned += (periods - 1) * block.sources
+        first += base
+        owned = least(owned, readable - first)
+        if source_stride == 1:
+            copy(<element*>taken, source + first, <size_t>owned * sizeof(element))
+        else:
+            for j in range(owned):
+                taken[j] = source[(first + j) * source_stride]
+        sum_any_groups(<element*>made, <const element*>taken - groups[g].first, groups + g, n, periods, block.sources,
+                       block.terms)
+        n = least(periods * n * width, targets - done)
+        store_row(to + done * to_stride, to_stride, <const element*>made, n)
+        done += n
+        if done % block.targets == 0:
+            base += periods * block.sources
 
 
 cdef void sum_grouped(const Block* block, const element* source, int64_t source_stride, int64_t readable, element* to,
-                      int64_t to_stride, int64_t targets) noexcept nogil:
+                      int64_t to_stride, int64_t targets, const real* summed) noexcept nogil:
     """A unit whose block has groups. `source` is where the block begins; `readable` elements follow."""
     cdef const Group* groups = <const Group*>(block + 1)
     cdef int64_t width = block.width
-    cdef int64_t count = (block.targets + width - 1) // width
-    cdef int64_t reach = SPAN // 2 if block.terms == 1 else SPAN
+    cdef int64_t count = ceil_div(block.targets, width)
     cdef int64_t done = 0
     cdef int64_t base = 0       # source of the period that target `done` lies in
     cdef int64_t n, g, periods
     if source_stride == 1 and to_stride == 1:
-        # Whole periods, as far as the last group's reach is readable; then single groups.
-        n = readable - reach - groups[count - 1].first
+        if block.terms == 2 and block.sources == 2 * block.targets:
+            sum_pairs(to, source, targets, summed)
+            return
+        # Whole periods, as far as what the last group reads is readable; then single groups.
+        n = readable - SPAN - groups[count - 1].first
         if targets >= block.targets and n >= 0 and block.targets == count * width:
             periods = quotient(targets, block.targets)
             if block.sources > 0:
                 periods = least(periods, quotient(n, block.sources) + 1)
-            sum_groups(to, source, groups, count, periods, block.sources, block.terms)
+            sum_any_groups(to, source, groups, count, periods, block.sources, block.terms)
             done = periods * block.targets
             base = periods * block.sources
         g = least(count, quotient(targets - done, width))
-        while g > 0 and base + groups[g - 1].first + reach > readable:
+        while g > 0 and base + groups[g - 1].first + SPAN > readable:
             g -= 1
         if g > 0:
-            sum_groups(to + done, source + base, groups, g, 1, 0, block.terms)
+            sum_any_groups(to + done, source + base, groups, g, 1, 0, block.terms)
             done += g * width
-            if done % block.targets == 0:
-                base += block.sources
-    while done < targets:
-        g = done % block.targets // width
-        if g == 0 and 2 * count <= PIECE:
-            periods = least(PIECE // count, ceil_div(targets - done, block.targets))
-            n = least(periods * block.targets, targets - done)
-        else:
-            periods = 0
-            n = least(least(PIECE, count - g) * width, targets - done)
-        sum_copied(block, groups + g, source + (base + groups[g].first) * source_stride, source_stride,
-                   readable - base - groups[g].first, to + done * to_stride, to_stride, n, periods)
-        done += n
-        if periods > 0:
-            base += periods * block.sources
-        elif done % block.targets == 0:
-            base += block.sources
+    sum_copied(block, source, source_stride, readable, to, to_stride, done, targets)
 
 
 cdef inline void sum_four(real* totals, const real* row, const int64_t* starts) noexcept nogil:
@@ -156,11 +200,18 @@ cdef inline void sum_four(real* totals, const real* row, const int64_t* starts) 
     cdef int64_t n = least(least(starts[1] - starts[0], starts[2] - starts[1]),
                            least(starts[3] - starts[2], starts[4] - starts[3]))
     cdef int64_t j
+    cdef real nothing = 0
     for j in range(n):
         total0 += row[j]
         total1 += row1[j]
         total2 += row2[j]
         total3 += row3[j]
+    # Most have one more or none: an address is chosen without a branch that would be guessed wrong.
+    total0 += (row + n if starts[1] - starts[0] > n else <const real*>&nothing)[0]
+    total1 += (row1 + n if starts[2] - starts[1] > n else <const real*>&nothing)[0]
+    total2 += (row2 + n if starts[3] - starts[2] > n else <const real*>&nothing)[0]
+    total3 += (row3 + n if starts[4] - starts[3] > n else <const real*>&nothing)[0]
+    n += 1
     for j in range(n, starts[1] - starts[0]):
         total0 += row[j]
     for j in range(n, starts[2] - starts[1]):
@@ -227,56 +278,37 @@ cdef void sum_stretches(const Block* block, const element* source, int64_t sourc
         k += n
 
 
-cdef inline void put_terms(element* to, int64_t stride, const int64_t* at, const element* source,
-                           int64_t source_stride, int64_t n, const real* summed) noexcept nogil:
-    """to[at[i] * stride] = 0.0 + source[i * source_stride] for i < n, at most PLACES."""
-    cdef real[PLACES] sums
-    cdef element[PLACES] made
-    cdef int64_t i
-    load_row(<real*>sums, source, source_stride, n)
-    for i in range(n):
-        sums[i] += 0
-    narrow_row(<element*>made, <const real*>sums, n)
-    for i in range(n):
-        to[at[i] * stride] = made[i]
-
-
 cdef void scatter_row(const Block* block, const element* source, int64_t source_stride, element* to, int64_t to_stride,
-                      int64_t targets, const real* summed) noexcept nogil:
+                      int64_t targets) noexcept nogil:
     """A unit whose block lists the target of every source: zeros, and then the sources that lie among them."""
     cdef const int64_t* places = <const int64_t*>(block + 1)
     cdef int64_t[PLACES] at
-    cdef int64_t rest = targets % block.targets
-    cdef int64_t left = (targets - rest) // block.targets * block.sources
     cdef int64_t base = 0       # target that the period begins at
     cdef int64_t k = 0          # source in the period
     cdef int64_t cleared = 0    # targets
     cdef int64_t n, i, end
-    for i in range(block.sources):
-        if places[i] >= rest:
-            break
-        left += 1
     while cleared < targets:
-        n = least(left, PLACES)
-        for i in range(n):
-            at[i] = base + places[k]
+        n = 0
+        while n < PLACES and block.sources > 0 and base + places[k] < targets:
+            at[n] = base + places[k]
+            n += 1
             k += 1
             if k == block.sources:
                 k = 0
                 base += block.targets
-        left -= n
-        end = at[n - 1] + 1 if left > 0 else targets
+        end = at[n - 1] + 1 if n == PLACES else targets
         if to_stride == 1:
             memset(to + cleared, 0, <size_t>(end - cleared) * sizeof(element))
         else:
             for i in range(cleared, end):
                 memset(to + i * to_stride, 0, sizeof(element))
         cleared = end
-        if (real is float and element is float) or (real is double and element is double):
-            for i in range(n):
-                to[at[i] * to_stride] = source[i * source_stride] + <real>0
-        else:
-            put_terms(to, to_stride, <const int64_t*>at, source, source_stride, n, summed)
+        for i in range(n):
+            # A sum of one term: -0.0 becomes +0.0.
+            if element is half or element is bfloat:
+                (<cell_2*>(to + at[i] * to_stride))[0] = sum_of((<const cell_2*>(source + i * source_stride))[0], True)
+            else:
+                to[at[i] * to_stride] = source[i * source_stride] + <element>0
         source += n * source_stride
 
 
@@ -284,9 +316,9 @@ cdef inline void sum_row(const Block* block, const element* source, int64_t sour
                          element* to, int64_t to_stride, int64_t targets, const real* summed) noexcept nogil:
     """A unit of one channel."""
     if block.width > 0:
-        sum_grouped(block, source, source_stride, readable, to, to_stride, targets)
+        sum_grouped(block, source, source_stride, readable, to, to_stride, targets, summed)
     elif block.terms == 0:
-        scatter_row(block, source, source_stride, to, to_stride, targets, summed)
+        scatter_row(block, source, source_stride, to, to_stride, targets)
     else:
         sum_stretches(block, source, source_stride, readable, to, to_stride, targets, summed)
 

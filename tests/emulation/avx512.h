@@ -47,47 +47,27 @@ typedef union {
 #define EMU_LANES(n) for (int j = 0; j < (n); j++)
 
 /* Set. */
-EMU __m512 emu_mm512_setzero_ps(void) { emu512 r; memset(&r, 0, 64); return r.ps; }
-EMU __m512d emu_mm512_setzero_pd(void) { emu512 r; memset(&r, 0, 64); return r.pd; }
 EMU __m512i emu_mm512_setzero_si512(void) { emu512 r; memset(&r, 0, 64); return r.si; }
 EMU __m512i emu_mm512_set1_epi16(short a) { emu512 r; EMU_LANES(32) r.w[j] = (uint16_t)a; return r.si; }
 EMU __m512i emu_mm512_set1_epi32(int a) { emu512 r; EMU_LANES(16) r.i[j] = (uint32_t)a; return r.si; }
 EMU __m512i emu_mm512_set1_epi64(long long a) { emu512 r; EMU_LANES(8) r.q[j] = (uint64_t)a; return r.si; }
 #define EMU_SETR(name, n, type, lane)                                                                         \
     EMU __m512i name(const type *from)                                                                        \
-    { emu512 r; EMU_LANES(n) r.lane[j] = (__typeof__(r.lane[0]))from[j]; return r.si; }                       \
-    EMU __m512i name##_back(const type *from)                                                                 \
-    { emu512 r; EMU_LANES(n) r.lane[j] = (__typeof__(r.lane[0]))from[(n) - 1 - j]; return r.si; }
-EMU_SETR(emu_lanes_16, 32, short, w)
+    { emu512 r; EMU_LANES(n) r.lane[j] = (__typeof__(r.lane[0]))from[j]; return r.si; }
 EMU_SETR(emu_lanes_32, 16, int, i)
 EMU_SETR(emu_lanes_64, 8, long long, q)
 /* A wrong number of arguments is an error. */
 #define EMU_COUNTED(type, n, ...)                                                                             \
     ((void)sizeof(char[sizeof((type[]){__VA_ARGS__}) == (n) * sizeof(type) ? 1 : -1]), (const type[]){__VA_ARGS__})
-#define emu_mm512_set_epi16(...) emu_lanes_16_back(EMU_COUNTED(short, 32, __VA_ARGS__))
-#define emu_mm512_set_epi32(...) emu_lanes_32_back(EMU_COUNTED(int, 16, __VA_ARGS__))
 #define emu_mm512_setr_epi32(...) emu_lanes_32(EMU_COUNTED(int, 16, __VA_ARGS__))
-#define emu_mm512_set_epi64(...) emu_lanes_64_back(EMU_COUNTED(long long, 8, __VA_ARGS__))
 #define emu_mm512_setr_epi64(...) emu_lanes_64(EMU_COUNTED(long long, 8, __VA_ARGS__))
 
 /* Casts; the part that comes new is undefined. */
-EMU __m512i emu_mm512_castps_si512(__m512 a) { return EMU_F(a).si; }
-EMU __m512i emu_mm512_castpd_si512(__m512d a) { return EMU_D(a).si; }
-EMU __m512 emu_mm512_castsi512_ps(__m512i a) { return EMU_I(a).ps; }
-EMU __m512d emu_mm512_castsi512_pd(__m512i a) { return EMU_I(a).pd; }
 EMU __m512 emu_mm512_castps128_ps512(__m128 a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.xps[0] = a; return r.ps; }
-EMU __m512d emu_mm512_castpd256_pd512(__m256d a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.ypd[0] = a; return r.pd; }
-EMU __m512i emu_mm512_castsi128_si512(__m128i a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.x[0] = a; return r.si; }
 EMU __m512i emu_mm512_castsi256_si512(__m256i a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.y[0] = a; return r.si; }
-EMU __m512i emu_mm512_zextsi256_si512(__m256i a) { emu512 r; memset(&r, 0, 64); r.y[0] = a; return r.si; }
-EMU __m128d emu_mm512_castpd512_pd128(__m512d a) { return EMU_D(a).xpd[0]; }
-EMU __m256d emu_mm512_castpd512_pd256(__m512d a) { return EMU_D(a).ypd[0]; }
-EMU __m128 emu_mm512_castps512_ps128(__m512 a) { return EMU_F(a).xps[0]; }
-EMU __m256 emu_mm512_castps512_ps256(__m512 a) { return EMU_F(a).yps[0]; }
+EMU __m512i emu_mm512_castsi128_si512(__m128i a) { emu512 r; memset(&r, EMU_GARBAGE, 64); r.x[0] = a; return r.si; }
 EMU __m256i emu_mm512_castsi512_si256(__m512i a) { return EMU_I(a).y[0]; }
 EMU __m128 emu_mm512_extractf32x4_ps(__m512 a, int k) { return EMU_F(a).xps[k & 3]; }
-EMU __m256 emu_mm512_extractf32x8_ps(__m512 a, int k) { return EMU_F(a).yps[k & 1]; }
-EMU __m256i emu_mm512_extracti64x4_epi64(__m512i a, int k) { return EMU_I(a).y[k & 1]; }
 EMU __m512i emu_mm512_inserti64x4(__m512i a, __m256i b, int k) { emu512 r = EMU_I(a); r.y[k & 1] = b; return r.si; }
 
 /* Whole loads and stores. */
@@ -116,23 +96,9 @@ EMU_MASKZ_LOAD(emu_mm512_maskz_loadu_epi32, __mmask16, __m512i, emu512, i, 16, s
 EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_ps, __mmask8, __m256, emu256, i, 8, ps)
 EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_pd, __mmask8, __m256d, emu256, q, 4, pd)
 EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_epi16, __mmask16, __m256i, emu256, w, 16, si)
-EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_epi32, __mmask8, __m256i, emu256, i, 8, si)
 EMU_MASKZ_LOAD(emu_mm_maskz_loadu_pd, __mmask8, __m128d, emu128, q, 2, pd)
 EMU_MASKZ_LOAD(emu_mm_maskz_loadu_ps, __mmask8, __m128, emu128, i, 4, ps)
 EMU_MASKZ_LOAD(emu_mm_maskz_loadu_epi16, __mmask8, __m128i, emu128, w, 8, si)
-#define EMU_MASK_STORE(name, mask, vector, wide, lane, n, member)                                             \
-    EMU void name(void *p, mask k, vector a)                                                                  \
-    {                                                                                                         \
-        wide r;                                                                                               \
-        r.member = a;                                                                                         \
-        EMU_LANES(n)                                                                                          \
-            if (k >> j & 1)                                                                                   \
-                memcpy((char *)p + j * sizeof r.lane[0], &r.lane[j], sizeof r.lane[0]);                       \
-    }
-EMU_MASK_STORE(emu_mm512_mask_storeu_ps, __mmask16, __m512, emu512, i, 16, ps)
-EMU_MASK_STORE(emu_mm512_mask_storeu_pd, __mmask8, __m512d, emu512, q, 8, pd)
-EMU_MASK_STORE(emu_mm512_mask_storeu_epi16, __mmask32, __m512i, emu512, w, 32, si)
-EMU_MASK_STORE(emu_mm256_mask_storeu_epi16, __mmask16, __m256i, emu256, w, 16, si)
 
 /* Arithmetic and logic, lane by lane. */
 #define EMU_OP(name, member, vector, lane, n, expression)                                                     \
@@ -143,9 +109,7 @@ EMU_OP(emu_mm512_add_pd, pd, __m512d, d, 8, a.d[j] + b.d[j])
 EMU_OP(emu_mm512_add_epi32, si, __m512i, i, 16, a.i[j] + b.i[j])
 EMU_OP(emu_mm512_add_epi64, si, __m512i, q, 8, a.q[j] + b.q[j])
 EMU_OP(emu_mm512_sub_epi32, si, __m512i, i, 16, a.i[j] - b.i[j])
-EMU_OP(emu_mm512_mullo_epi32, si, __m512i, i, 16, a.i[j] * b.i[j])
 EMU_OP(emu_mm512_min_epu32, si, __m512i, i, 16, a.i[j] < b.i[j] ? a.i[j] : b.i[j])
-EMU_OP(emu_mm512_and_si512, si, __m512i, q, 8, a.q[j] & b.q[j])
 EMU_OP(emu_mm512_or_si512, si, __m512i, q, 8, a.q[j] | b.q[j])
 EMU __m512i emu_mm512_slli_epi32(__m512i a, unsigned k)
 {
@@ -172,15 +136,8 @@ EMU __m512d emu_mm512_mask_add_pd(__m512d s, __mmask8 k, __m512d a, __m512d b)
 {
     return EMU_CHOOSE(8, q, EMU_D(s), EMU_D(emu_mm512_add_pd(a, b))).pd;
 }
-EMU __m512i emu_mm512_mask_add_epi32(__m512i s, __mmask16 k, __m512i a, __m512i b)
-{
-    return EMU_CHOOSE(16, i, EMU_I(s), EMU_I(emu_mm512_add_epi32(a, b))).si;
-}
-EMU __m512i emu_mm512_mask_or_epi32(__m512i s, __mmask16 k, __m512i a, __m512i b)
-{
-    return EMU_CHOOSE(16, i, EMU_I(s), EMU_I(emu_mm512_or_si512(a, b))).si;
-}
 EMU __m512i emu_mm512_maskz_mov_epi16(__mmask32 k, __m512i a) { return EMU_CHOOSE(32, w, EMU_ZERO, EMU_I(a)).si; }
+EMU __m512i emu_mm512_maskz_mov_epi32(__mmask16 k, __m512i a) { return EMU_CHOOSE(16, i, EMU_ZERO, EMU_I(a)).si; }
 EMU __m256i emu_mm256_maskz_mov_epi16(__mmask16 k, __m256i a)
 {
     emu256 r = {.si = a};
@@ -193,10 +150,6 @@ EMU __m128i emu_mm_maskz_mov_epi16(__mmask8 k, __m128i a)
     EMU_LANES(8) r.w[j] = k >> j & 1 ? r.w[j] : 0;
     return r.si;
 }
-EMU __m512i emu_mm512_mask_blend_epi16(__mmask32 k, __m512i a, __m512i b)
-{
-    return EMU_CHOOSE(32, w, EMU_I(a), EMU_I(b)).si;
-}
 
 /* Comparisons. */
 #define EMU_CMP(name, mask, vector, wide, lane, n, expression)                                                \
@@ -205,26 +158,15 @@ EMU __m512i emu_mm512_mask_blend_epi16(__mmask32 k, __m512i a, __m512i b)
 EMU_CMP(emu_mm512_cmpeq_epi32_mask, __mmask16, __m512i, emu512, i, 16, a.i[j] == b.i[j])
 EMU_CMP(emu_mm512_cmpge_epu32_mask, __mmask16, __m512i, emu512, i, 16, a.i[j] >= b.i[j])
 EMU_CMP(emu_mm512_cmpneq_epi16_mask, __mmask32, __m512i, emu512, w, 32, a.w[j] != b.w[j])
-EMU_CMP(emu_mm512_test_epi32_mask, __mmask16, __m512i, emu512, i, 16, (a.i[j] & b.i[j]) != 0)
 EMU_CMP(emu_mm256_cmpeq_epi32_mask, __mmask8, __m256i, emu256, i, 8, a.i[j] == b.i[j])
 EMU_CMP(emu_mm256_cmpneq_epi16_mask, __mmask16, __m256i, emu256, w, 16, a.w[j] != b.w[j])
 EMU_CMP(emu_mm_cmpneq_epi16_mask, __mmask8, __m128i, emu128, w, 8, a.w[j] != b.w[j])
-EMU_CMP(emu_mm256_cmpgt_epu8_mask, __mmask32, __m256i, emu256, b, 32, a.b[j] > b.b[j])
 EMU_CMP(emu_mm256_test_epi16_mask, __mmask16, __m256i, emu256, w, 16, (a.w[j] & b.w[j]) != 0)
-EMU_CMP(emu_mm_cmpgt_epu8_mask, __mmask16, __m128i, emu128, b, 16, a.b[j] > b.b[j])
 EMU_CMP(emu_mm_cmplt_epu8_mask, __mmask16, __m128i, emu128, b, 16, a.b[j] < b.b[j])
 EMU_CMP(emu_mm_test_epi16_mask, __mmask8, __m128i, emu128, w, 8, (a.w[j] & b.w[j]) != 0)
-EMU __mmask16 emu_mm512_mask_cmpeq_epi32_mask(__mmask16 k, __m512i a, __m512i b)
-{
-    return k & emu_mm512_cmpeq_epi32_mask(a, b);
-}
 EMU __mmask16 emu_mm512_mask_cmpge_epu32_mask(__mmask16 k, __m512i a, __m512i b)
 {
     return k & emu_mm512_cmpge_epu32_mask(a, b);
-}
-EMU __mmask8 emu_mm256_mask_cmpeq_epi32_mask(__mmask8 k, __m256i a, __m256i b)
-{
-    return k & emu_mm256_cmpeq_epi32_mask(a, b);
 }
 EMU __mmask16 emu_mm512_cmp_ps_mask_unord(__m512 a, __m512 b)
 {
@@ -275,13 +217,6 @@ EMU __m512i emu_mm512_cvtepu16_epi32(__m256i a)
     EMU_LANES(16) r.i[j] = s.w[j];
     return r.si;
 }
-EMU __m512i emu_mm512_cvtepu8_epi16(__m256i a)
-{
-    emu256 s = {.si = a};
-    emu512 r;
-    EMU_LANES(32) r.w[j] = s.b[j];
-    return r.si;
-}
 EMU __m512i emu_mm512_cvtepu8_epi32(__m128i a)
 {
     emu128 s = {.si = a};
@@ -328,11 +263,6 @@ EMU __m512i emu_mm512_alignr_epi32(__m512i a, __m512i b, int c)
     emu512 r;
     EMU_LANES(16) { int s = j + (c & 15); r.i[j] = s < 16 ? EMU_I(b).i[s] : EMU_I(a).i[s - 16]; } return r.si;
 }
-EMU __m512i emu_mm512_alignr_epi64(__m512i a, __m512i b, int c)
-{
-    emu512 r;
-    EMU_LANES(8) { int s = j + (c & 7); r.q[j] = s < 8 ? EMU_I(b).q[s] : EMU_I(a).q[s - 8]; } return r.si;
-}
 #define EMU_PERMUTE2(name, member, vector, lane, n)                                                           \
     EMU vector name(vector a_, __m512i x_, vector b_)                                                         \
     {                                                                                                         \
@@ -342,8 +272,8 @@ EMU __m512i emu_mm512_alignr_epi64(__m512i a, __m512i b, int c)
     }
 EMU_PERMUTE2(emu_mm512_permutex2var_ps, ps, __m512, i, 16)
 EMU_PERMUTE2(emu_mm512_permutex2var_pd, pd, __m512d, q, 8)
+EMU_PERMUTE2(emu_mm512_permutex2var_epi32, si, __m512i, i, 16)
 EMU_PERMUTE2(emu_mm512_permutex2var_epi64, si, __m512i, q, 8)
-EMU_PERMUTE2(emu_mm512_permutex2var_epi16, si, __m512i, w, 32)
 #define EMU_PERMUTE(name, member, vector, lane, n)                                                            \
     EMU vector name(__m512i x_, vector a_)                                                                    \
     {                                                                                                         \
@@ -353,7 +283,13 @@ EMU_PERMUTE2(emu_mm512_permutex2var_epi16, si, __m512i, w, 32)
     }
 EMU_PERMUTE(emu_mm512_permutexvar_ps, ps, __m512, i, 16)
 EMU_PERMUTE(emu_mm512_permutexvar_pd, pd, __m512d, q, 8)
+EMU_PERMUTE(emu_mm512_permutexvar_epi32, si, __m512i, i, 16)
+EMU_PERMUTE(emu_mm512_permutexvar_epi64, si, __m512i, q, 8)
 EMU_PERMUTE(emu_mm512_permutexvar_epi16, si, __m512i, w, 32)
+EMU __m512i emu_mm512_maskz_slli_epi32(__mmask16 k, __m512i a, unsigned n)
+{
+    return EMU_CHOOSE(16, i, EMU_ZERO, EMU_I(emu_mm512_slli_epi32(a, n))).si;
+}
 EMU __m512 emu_mm512_maskz_permutexvar_ps(__mmask16 k, __m512i x, __m512 a)
 {
     return EMU_CHOOSE(16, i, EMU_ZERO, EMU_F(emu_mm512_permutexvar_ps(x, a))).ps;
@@ -361,10 +297,6 @@ EMU __m512 emu_mm512_maskz_permutexvar_ps(__mmask16 k, __m512i x, __m512 a)
 EMU __m512d emu_mm512_maskz_permutexvar_pd(__mmask8 k, __m512i x, __m512d a)
 {
     return EMU_CHOOSE(8, q, EMU_ZERO, EMU_D(emu_mm512_permutexvar_pd(x, a))).pd;
-}
-EMU __m512i emu_mm512_maskz_permutexvar_epi16(__mmask32 k, __m512i x, __m512i a)
-{
-    return EMU_CHOOSE(32, w, EMU_ZERO, EMU_I(emu_mm512_permutexvar_epi16(x, a))).si;
 }
 EMU __m512 emu_mm512_maskz_permutex2var_ps(__mmask16 k, __m512 a, __m512i x, __m512 b)
 {
@@ -378,18 +310,10 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 /* The true names. */
 #undef _mm256_cmpeq_epi32_mask
 #define _mm256_cmpeq_epi32_mask emu_mm256_cmpeq_epi32_mask
-#undef _mm256_cmpgt_epu8_mask
-#define _mm256_cmpgt_epu8_mask emu_mm256_cmpgt_epu8_mask
 #undef _mm256_cmpneq_epi16_mask
 #define _mm256_cmpneq_epi16_mask emu_mm256_cmpneq_epi16_mask
-#undef _mm256_mask_cmpeq_epi32_mask
-#define _mm256_mask_cmpeq_epi32_mask emu_mm256_mask_cmpeq_epi32_mask
-#undef _mm256_mask_storeu_epi16
-#define _mm256_mask_storeu_epi16 emu_mm256_mask_storeu_epi16
 #undef _mm256_maskz_loadu_epi16
 #define _mm256_maskz_loadu_epi16 emu_mm256_maskz_loadu_epi16
-#undef _mm256_maskz_loadu_epi32
-#define _mm256_maskz_loadu_epi32 emu_mm256_maskz_loadu_epi32
 #undef _mm256_maskz_loadu_pd
 #define _mm256_maskz_loadu_pd emu_mm256_maskz_loadu_pd
 #undef _mm256_maskz_loadu_ps
@@ -410,38 +334,14 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_add_ps emu_mm512_add_ps
 #undef _mm512_alignr_epi32
 #define _mm512_alignr_epi32 emu_mm512_alignr_epi32
-#undef _mm512_alignr_epi64
-#define _mm512_alignr_epi64 emu_mm512_alignr_epi64
-#undef _mm512_and_si512
-#define _mm512_and_si512 emu_mm512_and_si512
-#undef _mm512_castpd256_pd512
-#define _mm512_castpd256_pd512 emu_mm512_castpd256_pd512
-#undef _mm512_castpd512_pd128
-#define _mm512_castpd512_pd128 emu_mm512_castpd512_pd128
-#undef _mm512_castpd512_pd256
-#define _mm512_castpd512_pd256 emu_mm512_castpd512_pd256
-#undef _mm512_castpd_si512
-#define _mm512_castpd_si512 emu_mm512_castpd_si512
 #undef _mm512_castps128_ps512
 #define _mm512_castps128_ps512 emu_mm512_castps128_ps512
-#undef _mm512_castps512_ps128
-#define _mm512_castps512_ps128 emu_mm512_castps512_ps128
-#undef _mm512_castps512_ps256
-#define _mm512_castps512_ps256 emu_mm512_castps512_ps256
-#undef _mm512_castps_si512
-#define _mm512_castps_si512 emu_mm512_castps_si512
 #undef _mm512_castsi128_si512
 #define _mm512_castsi128_si512 emu_mm512_castsi128_si512
 #undef _mm512_castsi256_si512
 #define _mm512_castsi256_si512 emu_mm512_castsi256_si512
-#undef _mm512_castsi512_pd
-#define _mm512_castsi512_pd emu_mm512_castsi512_pd
-#undef _mm512_castsi512_ps
-#define _mm512_castsi512_ps emu_mm512_castsi512_ps
 #undef _mm512_castsi512_si256
 #define _mm512_castsi512_si256 emu_mm512_castsi512_si256
-#undef _mm512_cmp_ps_mask
-#define _mm512_cmp_ps_mask emu_mm512_cmp_ps_mask
 #undef _mm512_cmpeq_epi32_mask
 #define _mm512_cmpeq_epi32_mask emu_mm512_cmpeq_epi32_mask
 #undef _mm512_cmpneq_epi16_mask
@@ -450,8 +350,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_cvtepi32_epi16 emu_mm512_cvtepi32_epi16
 #undef _mm512_cvtepu16_epi32
 #define _mm512_cvtepu16_epi32 emu_mm512_cvtepu16_epi32
-#undef _mm512_cvtepu8_epi16
-#define _mm512_cvtepu8_epi16 emu_mm512_cvtepu8_epi16
 #undef _mm512_cvtepu8_epi32
 #define _mm512_cvtepu8_epi32 emu_mm512_cvtepu8_epi32
 #undef _mm512_cvtepu8_epi64
@@ -462,10 +360,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_cvtps_ph emu_mm512_cvtps_ph
 #undef _mm512_extractf32x4_ps
 #define _mm512_extractf32x4_ps emu_mm512_extractf32x4_ps
-#undef _mm512_extractf32x8_ps
-#define _mm512_extractf32x8_ps emu_mm512_extractf32x8_ps
-#undef _mm512_extracti64x4_epi64
-#define _mm512_extracti64x4_epi64 emu_mm512_extracti64x4_epi64
 #undef _mm512_inserti64x4
 #define _mm512_inserti64x4 emu_mm512_inserti64x4
 #undef _mm512_loadu_pd
@@ -474,26 +368,12 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_loadu_ps emu_mm512_loadu_ps
 #undef _mm512_loadu_si512
 #define _mm512_loadu_si512 emu_mm512_loadu_si512
-#undef _mm512_mask_add_epi32
-#define _mm512_mask_add_epi32 emu_mm512_mask_add_epi32
 #undef _mm512_mask_add_pd
 #define _mm512_mask_add_pd emu_mm512_mask_add_pd
 #undef _mm512_mask_add_ps
 #define _mm512_mask_add_ps emu_mm512_mask_add_ps
-#undef _mm512_mask_blend_epi16
-#define _mm512_mask_blend_epi16 emu_mm512_mask_blend_epi16
-#undef _mm512_mask_cmpeq_epi32_mask
-#define _mm512_mask_cmpeq_epi32_mask emu_mm512_mask_cmpeq_epi32_mask
 #undef _mm512_mask_cmpge_epu32_mask
 #define _mm512_mask_cmpge_epu32_mask emu_mm512_mask_cmpge_epu32_mask
-#undef _mm512_mask_or_epi32
-#define _mm512_mask_or_epi32 emu_mm512_mask_or_epi32
-#undef _mm512_mask_storeu_epi16
-#define _mm512_mask_storeu_epi16 emu_mm512_mask_storeu_epi16
-#undef _mm512_mask_storeu_pd
-#define _mm512_mask_storeu_pd emu_mm512_mask_storeu_pd
-#undef _mm512_mask_storeu_ps
-#define _mm512_mask_storeu_ps emu_mm512_mask_storeu_ps
 #undef _mm512_maskz_loadu_epi32
 #define _mm512_maskz_loadu_epi32 emu_mm512_maskz_loadu_epi32
 #undef _mm512_maskz_loadu_pd
@@ -502,34 +382,38 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_maskz_loadu_ps emu_mm512_maskz_loadu_ps
 #undef _mm512_maskz_mov_epi16
 #define _mm512_maskz_mov_epi16 emu_mm512_maskz_mov_epi16
+#undef _mm512_maskz_mov_epi32
+#define _mm512_maskz_mov_epi32 emu_mm512_maskz_mov_epi32
 #undef _mm512_maskz_permutex2var_pd
 #define _mm512_maskz_permutex2var_pd emu_mm512_maskz_permutex2var_pd
 #undef _mm512_maskz_permutex2var_ps
 #define _mm512_maskz_permutex2var_ps emu_mm512_maskz_permutex2var_ps
-#undef _mm512_maskz_permutexvar_epi16
-#define _mm512_maskz_permutexvar_epi16 emu_mm512_maskz_permutexvar_epi16
 #undef _mm512_maskz_permutexvar_pd
 #define _mm512_maskz_permutexvar_pd emu_mm512_maskz_permutexvar_pd
 #undef _mm512_maskz_permutexvar_ps
 #define _mm512_maskz_permutexvar_ps emu_mm512_maskz_permutexvar_ps
+#undef _mm512_maskz_slli_epi32
+#define _mm512_maskz_slli_epi32 emu_mm512_maskz_slli_epi32
 #undef _mm512_min_epu32
 #define _mm512_min_epu32 emu_mm512_min_epu32
 #undef _mm512_movepi32_mask
 #define _mm512_movepi32_mask emu_mm512_movepi32_mask
 #undef _mm512_movepi64_mask
 #define _mm512_movepi64_mask emu_mm512_movepi64_mask
-#undef _mm512_mullo_epi32
-#define _mm512_mullo_epi32 emu_mm512_mullo_epi32
 #undef _mm512_or_si512
 #define _mm512_or_si512 emu_mm512_or_si512
-#undef _mm512_permutex2var_epi16
-#define _mm512_permutex2var_epi16 emu_mm512_permutex2var_epi16
+#undef _mm512_permutex2var_epi32
+#define _mm512_permutex2var_epi32 emu_mm512_permutex2var_epi32
 #undef _mm512_permutex2var_epi64
 #define _mm512_permutex2var_epi64 emu_mm512_permutex2var_epi64
 #undef _mm512_permutex2var_pd
 #define _mm512_permutex2var_pd emu_mm512_permutex2var_pd
 #undef _mm512_permutex2var_ps
 #define _mm512_permutex2var_ps emu_mm512_permutex2var_ps
+#undef _mm512_permutexvar_epi32
+#define _mm512_permutexvar_epi32 emu_mm512_permutexvar_epi32
+#undef _mm512_permutexvar_epi64
+#define _mm512_permutexvar_epi64 emu_mm512_permutexvar_epi64
 #undef _mm512_permutexvar_epi16
 #define _mm512_permutexvar_epi16 emu_mm512_permutexvar_epi16
 #undef _mm512_set1_epi16
@@ -538,20 +422,10 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_set1_epi32 emu_mm512_set1_epi32
 #undef _mm512_set1_epi64
 #define _mm512_set1_epi64 emu_mm512_set1_epi64
-#undef _mm512_set_epi16
-#define _mm512_set_epi16 emu_mm512_set_epi16
-#undef _mm512_set_epi32
-#define _mm512_set_epi32 emu_mm512_set_epi32
-#undef _mm512_set_epi64
-#define _mm512_set_epi64 emu_mm512_set_epi64
 #undef _mm512_setr_epi32
 #define _mm512_setr_epi32 emu_mm512_setr_epi32
 #undef _mm512_setr_epi64
 #define _mm512_setr_epi64 emu_mm512_setr_epi64
-#undef _mm512_setzero_pd
-#define _mm512_setzero_pd emu_mm512_setzero_pd
-#undef _mm512_setzero_ps
-#define _mm512_setzero_ps emu_mm512_setzero_ps
 #undef _mm512_setzero_si512
 #define _mm512_setzero_si512 emu_mm512_setzero_si512
 #undef _mm512_slli_epi32
@@ -568,8 +442,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_stream_si512 emu_mm512_stream_si512
 #undef _mm512_sub_epi32
 #define _mm512_sub_epi32 emu_mm512_sub_epi32
-#undef _mm512_test_epi32_mask
-#define _mm512_test_epi32_mask emu_mm512_test_epi32_mask
 #undef _mm512_unpackhi_epi16
 #define _mm512_unpackhi_epi16 emu_mm512_unpackhi_epi16
 #undef _mm512_unpackhi_epi32
@@ -582,10 +454,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_unpacklo_epi32 emu_mm512_unpacklo_epi32
 #undef _mm512_unpacklo_epi64
 #define _mm512_unpacklo_epi64 emu_mm512_unpacklo_epi64
-#undef _mm512_zextsi256_si512
-#define _mm512_zextsi256_si512 emu_mm512_zextsi256_si512
-#undef _mm_cmpgt_epu8_mask
-#define _mm_cmpgt_epu8_mask emu_mm_cmpgt_epu8_mask
 #undef _mm_cmplt_epu8_mask
 #define _mm_cmplt_epu8_mask emu_mm_cmplt_epu8_mask
 #undef _mm_cmpneq_epi16_mask

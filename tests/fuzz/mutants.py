@@ -154,7 +154,7 @@ def build(folder: Path) -> list[Mutant]:
         (folder / "aclnn_bw" / "_core" / "mutant.h").write_text(_HEADER)
     mutants: list[Mutant] = []
     package = ROOT / "aclnn_bw"
-    kernels = [package / "_kernels" / name for name in ("max_pool2d.pyx", "max_pool2d.h")]
+    kernels = [package / "_kernels" / name for name in ("max_pool2d.pyx", "max_pool2d_forward.pyx", "max_pool2d.h")]
     for path in (*sorted((package / "_core").glob("*.p*x*")), package / "_native.pyx", *kernels):
         source = mutate(str(path.relative_to(package)), path.read_text(), mutants)
         if not built:

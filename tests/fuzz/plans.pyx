@@ -14,19 +14,21 @@ def algorithm(uintptr_t pointer):
     cdef t.Executor* executor = <t.Executor*>pointer
     cdef avg.AvgPool2dPlan* a = <avg.AvgPool2dPlan*>executor.plan
     cdef maxpool.MaxPool2dPlan* m = <maxpool.MaxPool2dPlan*>executor.plan
+    cdef maxpool.MaxPool2dForwardPlan* f = <maxpool.MaxPool2dForwardPlan*>executor.plan
     cdef im2col.Im2colPlan* i = <im2col.Im2colPlan*>executor.plan
     cdef up.UpsampleNearestExact1dPlan* u = <up.UpsampleNearestExact1dPlan*>executor.plan
     cdef pad.ReplicationPad2dPlan* p = <pad.ReplicationPad2dPlan*>executor.plan
     threads = " threads" if executor.ranges > 1 else ""
     if executor.op == t.AVG_POOL2D_BACKWARD:
-        name = {avg.FILL: "FILL", avg.DOUBLE: "DOUBLE", avg.WALK: "WALK", avg.SPREAD: "SPREAD", avg.BANDED: "BANDED",
-                avg.STREAMED: "STREAMED"}[a.algorithm]
+        name = {avg.FILL: "FILL", avg.DOUBLE: "DOUBLE", avg.BANDED: "BANDED", avg.STREAMED: "STREAMED"}[a.algorithm]
         return name + " group" * (a.group > 1) + " divisors" * (not a.constant_divisor) + threads
-    if executor.op in (t.MAX_POOL2D_WITH_MASK_BACKWARD, t.MAX_POOL2D_WITH_MASK):
-        name = {maxpool.GATHER: "GATHER", maxpool.SCATTER: "SCATTER", maxpool.PLANES: "PLANES",
-                maxpool.PHASES: "PHASES", maxpool.SCAN: "SCAN"}[m.algorithm]
+    if executor.op == t.MAX_POOL2D_WITH_MASK_BACKWARD:
+        name = {maxpool.GATHER: "GATHER", maxpool.SCATTER: "SCATTER", maxpool.PLANES: "PLANES"}[m.algorithm]
         name += f" {m.known}" * (m.algorithm == maxpool.GATHER) + " flat" * m.flat
-        return name + " coded" * m.coded + " argmax" * m.argmax + threads
+        return name + " argmax" * m.argmax + threads
+    if executor.op == t.MAX_POOL2D_WITH_MASK:
+        name = {maxpool.PHASES: "PHASES", maxpool.SCAN: "SCAN"}[f.algorithm]
+        return name + " parts" * (f.kept < f.h.kernel) + " coded" * f.coded + " argmax" * f.argmax + threads
     if executor.op == t.IM2COL_BACKWARD:
         name = {im2col.SCATTER: "SCATTER", im2col.GATHER: "GATHER", im2col.INTERLEAVE: "INTERLEAVE"}[i.algorithm]
         return name + " packs" * i.packs + " turns" * i.turns + " streams" * i.streams + threads

@@ -79,7 +79,29 @@ OF_EACH(zero, simd_load(&x, a); simd_zero(&x); simd_store(to, &x);)
 OF_EACH(and, simd_load(&x, a); simd_load(&y, b); simd_and(&z, &x, &y); simd_store(to, &z);)
 OF_EACH(store_half, simd_load(&x, a); simd_store_half(to, &x);)
 OF_EACH(store_bfloat, simd_load(&x, a); simd_tidy_nans(&x); simd_store_bfloat(to, &x);)
+OF_EACH(count_4, simd_load(&x, a); simd_count_4(&y, &x, -5); simd_store(to, &y);)
+OF_EACH(count_8, simd_load(&x, a); simd_count_8(&y, &x, -5); simd_store(to, &y);)
+/* a: the greatest yet and their places; b: what is compared and its places. */
+#define LOAD_FOUR                                                 \
+    __typeof__(x) place;                                          \
+    simd_load(&y, a); simd_load(&z, (const char *)a + sizeof x);  \
+    simd_load(&x, b); simd_load(&place, (const char *)b + sizeof x);
+OF_EACH(take_greater_f32, LOAD_FOUR simd_take_greater_f32(&y, &z, &x, &place); STORE_TWO)
+OF_EACH(take_greater_f64, LOAD_FOUR simd_take_greater_f64(&y, &z, &x, &place); STORE_TWO)
+OF_EACH(mark_equal_2, simd_load(&x, a); simd_load(&y, b); simd_mark_equal_2(&y, &x, 0x8001, 16); simd_store(to, &y);)
+OF_EACH(cut_4_to_2, simd_load(&x, a); simd_cut_4_to_2(to, &x);)
+OF_EACH(cut_8_to_2, simd_load(&x, a); simd_cut_8_to_2(to, &x);)
+OF_EACH(cut_8_to_4, simd_load(&x, a); simd_cut_8_to_4(to, &x);)
+OF_EACH(load_in_turn_4, simd_load_in_turn_4(&y, &z, a); (void)x; STORE_TWO)
+OF_EACH(load_in_turn_8, simd_load_in_turn_8(&y, &z, a); (void)x; STORE_TWO)
+OF_EACH(load_halves_in_turn, simd_load_halves_in_turn(&y, &z, a); (void)x; STORE_TWO)
 OF_EACH(scale_f32, simd_load(&x, a); simd_scale_f32(&y, &x, 0.3f); simd_store(to, &y);)
+OF_EACH(scale_f64, simd_load(&x, a); simd_scale_f64(&y, &x, 0.3); simd_store(to, &y);)
+OF_EACH(multiply_f32, simd_load(&x, a); simd_load(&y, b); simd_multiply_f32(&z, &x, &y); simd_store(to, &z);)
+OF_EACH(multiply_f64, simd_load(&x, a); simd_load(&y, b); simd_multiply_f64(&z, &x, &y); simd_store(to, &z);)
+OF_EACH(fill_2, simd_fill_2(&x, b); simd_store(to, &x); (void)a;)
+OF_EACH(fill_4, simd_fill_4(&x, b); simd_store(to, &x); (void)a;)
+OF_EACH(fill_8, simd_fill_8(&x, b); simd_store(to, &x); (void)a;)
 OF_EACH(store_halves_in_turn, simd_load(&x, a); simd_load(&y, b); simd_store_halves_in_turn(to, &x, &y);)
 OF_EACH(widen_bfloats, simd_load(&x, a); simd_widen_bfloats(&y, &z, &x); STORE_TWO)
 OF_EACH(narrow_bfloats, simd_load(&y, a); simd_load(&z, b); simd_tidy_nans(&y); simd_tidy_nans(&z);
@@ -101,6 +123,12 @@ OF_EACH(copy_first, simd_copy_first(to, a, *(const unsigned char *)b % sizeof x 
 OF_EACH(interleave_2, simd_load(&x, a); simd_load(&y, b); simd_interleave_2(&y, &z, &x, &y); STORE_TWO)
 OF_EACH(interleave_4, simd_load(&x, a); simd_load(&y, b); simd_interleave_4(&y, &z, &x, &y); STORE_TWO)
 OF_EACH(interleave_8, simd_load(&x, a); simd_load(&y, b); simd_interleave_8(&y, &z, &x, &y); STORE_TWO)
+OF_EACH(slide_4, simd_load(&x, a); simd_load(&y, b); simd_slide_4(&z, &x, &y, 2); simd_store(to, &z);)
+OF_EACH(slide_8, simd_load(&x, a); simd_load(&y, b); simd_slide_8(&z, &x, &y, 2); simd_store(to, &z);)
+OF_EACH(triple_4, simd_load(&x, a); simd_triple_4(&x, &y, &z, &x); simd_store(to, &x);
+        simd_store((char *)to + sizeof x, &y); simd_store((char *)to + 2 * sizeof x, &z);)
+OF_EACH(triple_8, simd_load(&x, a); simd_triple_8(&x, &y, &z, &x); simd_store(to, &x);
+        simd_store((char *)to + sizeof x, &y); simd_store((char *)to + 2 * sizeof x, &z);)
 OF_BLOCKS(load_apart, simd_load_apart(&x, a, 48); simd_store(to, &x);)
 OF_BLOCKS(zip_low_2, simd_load(&x, a); simd_load(&y, b); simd_zip_low_2(&z, &x, &y); simd_store(to, &z);)
 OF_BLOCKS(zip_high_2, simd_load(&x, a); simd_load(&y, b); simd_zip_high_2(&z, &x, &y); simd_store(to, &z);)
@@ -161,13 +189,13 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
     int32_t first;                                                        \
     memcpy(&first, b, sizeof first);                                      \
     load                                                                  \
-    simd_count_##lane(&z, first, 1);                                      \
+    simd_range_##lane(&z, first, 1);                                      \
     simd_load_if_equal_##kind(&x, &y, &z, a, !(whole));                   \
     simd_store(to, &x);                                                   \
     simd_add_if_equal_##kind(&x, &y, &z, a, !(whole));                    \
     simd_store((char *)to + sizeof x, &x);                                \
     simd_zero(&x);                                                        \
-    simd_count_on_##lane(&z, &z, 4);                                      \
+    simd_count_##lane(&z, &z, 4);                                      \
     simd_add_if_equal_##kind(&x, &y, &z, a, !(whole));                    \
     simd_store((char *)to + 2 * sizeof x, &x);
 #define SEEN_4 simd_load(&y, (const char *)b + 4);
@@ -178,11 +206,11 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
     const int lanes = sizeof x / (bytes), begin = *(const unsigned char *)b % (lanes + 1);   \
     simd_lanes_4(&some, simd_lane_word(begin, lanes));                                       \
     simd_load_indices_lanes_##lane(&y, (const char *)b + 4 - 4 * begin, &some);              \
-    simd_count_##lane(&z, 0, 0);                                                             \
+    simd_range_##lane(&z, 0, 0);                                                             \
     simd_load_if_equal_##kind(&x, &y, &z, (const char *)a - (bytes) * begin, 1);             \
     simd_store(to, &x);
 
-#define SLIDE(bytes) simd_load(&y, a); simd_load(&z, b); simd_slide(&x, &y, &z, bytes); simd_store(to, &x);
+#define SHIFT_IN(bytes) simd_load(&y, a); simd_load(&z, b); simd_shift_in(&x, &y, &z, bytes); simd_store(to, &x);
 #define OF_BITS(lane) \
     simd_lanes some;                                                                              \
     simd_lanes_of_bits_##lane(&some, *(const uint16_t *)b);                                       \
@@ -206,9 +234,50 @@ OF_WIDTH(some_equal_f32, vector, simd_vector, SOME_EQUAL(f32, 4, 4))
 OF_WIDTH(some_equal_f64, vector, simd_vector, SOME_EQUAL(f64, 8, 8))
 OF_WIDTH(add_lanes_f32, vector, simd_vector, OF_BITS(4) simd_add_lanes_f32(&x, &y, &some); simd_store(to, &x);)
 OF_WIDTH(add_lanes_f64, vector, simd_vector, OF_BITS(8) simd_add_lanes_f64(&x, &y, &some); simd_store(to, &x);)
-OF_WIDTH(slide_4, vector, simd_vector, SLIDE(4))
-OF_WIDTH(slide_8, vector, simd_vector, SLIDE(8))
-OF_WIDTH(slide_16, vector, simd_vector, SLIDE(16))
+OF_WIDTH(shift_in_4, vector, simd_vector, SHIFT_IN(4))
+OF_WIDTH(shift_in_8, vector, simd_vector, SHIFT_IN(8))
+OF_WIDTH(shift_in_16, vector, simd_vector, SHIFT_IN(16))
+/* The first terms of 16 results; of how many each has, up to `most`, b tells: of those of the first window, and behind
+ * it again. The last window is taken. */
+#define FIRST(count, most)                                                      \
+    const int results = (int)(count), windows = results > 8 ? 1 : results > 4 ? 2 : 3; \
+    const int shift = (windows - 1) * results;                                  \
+    char first[17];                                                             \
+    simd_places all[3];                                                         \
+    first[0] = 0;                                                               \
+    for (int i = 1; i < 17; i++)                                                \
+        first[i] = (char)(first[i - 1] + (i <= shift ? 1 : i > shift + results ? 0 : \
+                                          ((const unsigned char *)b)[i - shift] % ((most) + 1)));
+OF_WIDTH(lookup_4, vector, simd_vector, FIRST(sizeof x / 4 / 2, 2)
+         simd_places_4(all, windows, first, results, results, 0, 0);
+         simd_load(&x, a); simd_lookup_4(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(lookup_late_4, vector, simd_vector, FIRST(1, 20)
+         simd_places_4(all, windows, first, results, results, 4, 4);
+         simd_load(&x, a); simd_lookup_4(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(lookup_two_4, vector, simd_vector, FIRST(sizeof x / 4, 2)
+         simd_places_4(all, windows, first, results, results, 1, 0);
+         simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_lookup_two_4(&x, &x, &y, &all[windows - 1]);
+         simd_store(to, &x);)
+OF_WIDTH(lookup_8, vector, simd_vector, FIRST(sizeof x / 8 / 2, 2)
+         simd_places_8(all, windows, first, results, results, 0, 0);
+         simd_load(&x, a); simd_lookup_8(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(lookup_late_8, vector, simd_vector, FIRST(1, 20)
+         simd_places_8(all, windows, first, results, results, 4, 4);
+         simd_load(&x, a); simd_lookup_8(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(lookup_two_8, vector, simd_vector, FIRST(sizeof x / 8, 2)
+         simd_places_8(all, windows, first, results, results, 1, 0);
+         simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_lookup_two_8(&x, &x, &y, &all[windows - 1]);
+         simd_store(to, &x);)
+OF_WIDTH(lookup_bfloats, vector, simd_vector, FIRST(sizeof x / 4, 2)
+         simd_places_4(all, windows, first, results, results, 1, 0);
+         simd_lookup_bfloats(&x, a, &all[windows - 1]); simd_store(to, &x);)
+OF_WIDTH(block, vector, simd_vector, const int blocks = sizeof x / 16; simd_load(&x, a);
+         for (int k = 0; k < blocks; k++) simd_block(&y, &x, k), memcpy((char *)to + 16 * k, &y, 16);)
+OF_WIDTH(join, vector, simd_vector, simd_load(&x, a); simd_load(&y, b); simd_join(&y, &z, &x, &y); STORE_TWO)
+OF_WIDTH(add_pairs_f32, vector, simd_vector,
+         simd_load(&x, a); simd_load(&y, b); simd_add_pairs_f32(&x, &x, &y); simd_store(to, &x);)
+OF_WIDTH(add_pairs_f64, vector, simd_vector,
+         simd_load(&x, a); simd_load(&y, b); simd_add_pairs_f64(&x, &x, &y); simd_store(to, &x);)
 
 #define NAMED(name) {#name, name},
 #define OF_EACH_NAMED(name) NAMED(name##_vector) NAMED(name##_half) NAMED(name##_16)
@@ -231,6 +300,27 @@ static const struct {
     OF_EACH_NAMED(store_half)
     OF_EACH_NAMED(store_bfloat)
     OF_EACH_NAMED(scale_f32)
+    OF_EACH_NAMED(count_4)
+    OF_EACH_NAMED(count_8)
+    OF_EACH_NAMED(take_greater_f32)
+    OF_EACH_NAMED(take_greater_f64)
+    OF_EACH_NAMED(mark_equal_2)
+    OF_EACH_NAMED(cut_4_to_2)
+    OF_EACH_NAMED(cut_8_to_2)
+    OF_EACH_NAMED(cut_8_to_4)
+    OF_EACH_NAMED(load_in_turn_4)
+    OF_EACH_NAMED(load_in_turn_8)
+    OF_EACH_NAMED(load_halves_in_turn)
+    OF_EACH_NAMED(scale_f64)
+    OF_EACH_NAMED(multiply_f32)
+    OF_EACH_NAMED(multiply_f64)
+    OF_EACH_NAMED(fill_2)
+    OF_EACH_NAMED(fill_4)
+    OF_EACH_NAMED(fill_8)
+    OF_EACH_NAMED(slide_4)
+    OF_EACH_NAMED(slide_8)
+    OF_EACH_NAMED(triple_4)
+    OF_EACH_NAMED(triple_8)
     OF_EACH_NAMED(store_halves_in_turn)
     OF_EACH_NAMED(widen_bfloats)
     OF_EACH_NAMED(narrow_bfloats)
@@ -279,9 +369,20 @@ static const struct {
     NAMED(some_equal_f64_vector)
     NAMED(add_lanes_f32_vector)
     NAMED(add_lanes_f64_vector)
-    NAMED(slide_4_vector)
-    NAMED(slide_8_vector)
-    NAMED(slide_16_vector)
+    NAMED(shift_in_4_vector)
+    NAMED(shift_in_8_vector)
+    NAMED(shift_in_16_vector)
+    NAMED(lookup_4_vector)
+    NAMED(lookup_8_vector)
+    NAMED(lookup_late_4_vector)
+    NAMED(lookup_late_8_vector)
+    NAMED(lookup_two_4_vector)
+    NAMED(lookup_two_8_vector)
+    NAMED(lookup_bfloats_vector)
+    NAMED(block_vector)
+    NAMED(join_vector)
+    NAMED(add_pairs_f32_vector)
+    NAMED(add_pairs_f64_vector)
 };
 
 struct call {

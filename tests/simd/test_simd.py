@@ -60,6 +60,18 @@ def joined(size):
     return lambda a, b: a.reshape(3, -1, size).transpose(1, 0, 2).reshape(-1)
 
 
+def filled(size):
+    return lambda a, b: np.tile(b[:size], len(a) // size)
+
+
+def slid(size):
+    return lambda a, b: np.concatenate([a, b])[2 * size :][: len(a)]
+
+
+def tripled(size):
+    return lambda a, b: np.repeat(a.reshape(-1, size), 3, axis=0).reshape(-1)
+
+
 def plus_zero(x):
     return np.where(x == 0, 0, x).astype(x.dtype)
 
@@ -160,12 +172,54 @@ def lanes_of_bits(a, b):
     return np.where(b.view(np.uint16)[0] >> np.arange(len(a)) & 1, a, 0).astype(a.dtype) + 0
 
 
-def slid(size):
+def shifted_in(size):
     return lambda a, b: np.concatenate([b[len(b) - size :], a[: len(a) - size]])
 
 
 def first_bytes(a, b):
     return np.where(np.arange(len(a)) < (int(b[0]) % len(a) & ~1), a, 0x5A)
+
+
+def looked_up(share, most, term, base):
+    """The terms from `term` on of as many results as are that share of the lanes."""
+
+    def scalar(a, b):
+        lanes = len(b) // a.dtype.itemsize
+        results = max(1, int(lanes * share))
+        first = np.cumsum([0, *(b[1 : results + 1] % (most + 1))])
+        made = np.zeros(lanes, a.dtype)
+        for lane in range(lanes):
+            result, place = lane % results, term + lane // results
+            if first[result] + place < first[result + 1]:
+                made[lane] = a[first[result] + place - first[0] - base]
+        return made
+
+    return scalar
+
+
+def greater(dtype):
+    """The second numbers and their places, where they are greater or no numbers."""
+
+    def scalar(a, b):
+        (most, where), (value, place) = (x.view(f"u{dtype.itemsize}").reshape(2, -1) for x in (a, b))
+        takes = (value.view(dtype) > most.view(dtype)) | np.isnan(value.view(dtype))
+        return np.concatenate([np.where(takes, value, most), np.where(takes, place, where)])
+
+    return scalar
+
+
+def halves(a, b):
+    return np.stack([a.reshape(2, -1), b.reshape(2, -1)], 1).reshape(-1)
+
+
+def pairs(a, b):
+    both = np.concatenate([a, b])
+    return both[::2] + both[1::2]
+
+
+def halves_of(size):
+    """Cells at even places, then those at odd ones."""
+    return lambda a, b: a.reshape(-1, 2, size).transpose(1, 0, 2).reshape(-1)
 
 
 F16, BF16 = np.float16, ml_dtypes.bfloat16
@@ -187,6 +241,25 @@ PRIMITIVES = {
     "and": (FLOATS, "u1 u1 u1", (16, 16, 16), lambda a, b: a & b),
     "store_half": (FLOATS, "f4 u1 f2", (16, 0, 8), lambda a, b: a.astype(F16)),
     "scale_f32": (FLOATS, "f4 u1 f4", (16, 0, 16), lambda a, b: a * np.float32(0.3)),
+    "count_4": (FLOATS, "u4 u1 u4", (16, 0, 16), lambda a, b: a - np.uint32(5)),
+    "count_8": (FLOATS, "u8 u1 u8", (16, 0, 16), lambda a, b: a - np.uint64(5)),
+    "take_greater_f32": (FLOATS, "f4 f4 u4", (32, 32, 32), greater(np.dtype(np.float32))),
+    "take_greater_f64": (FLOATS, "f8 f8 u8", (32, 32, 32), greater(np.dtype(np.float64))),
+    "mark_equal_2": (FLOATS, "u2 u2 u2", (16, 16, 16), lambda a, b: np.where(a == 0x8001, b | np.uint16(16), b)),
+    "cut_4_to_2": (FLOATS, "u4 u1 u2", (16, 0, 8), lambda a, b: a.astype(np.uint16)),
+    "cut_8_to_2": (FLOATS, "u8 u1 u2", (16, 0, 4), lambda a, b: a.astype(np.uint16)),
+    "cut_8_to_4": (FLOATS, "u8 u1 u4", (16, 0, 8), lambda a, b: a.astype(np.uint32)),
+    "load_in_turn_4": (FLOATS, "u1 u1 u1", (32, 0, 32), halves_of(4)),
+    "load_in_turn_8": (FLOATS, "u1 u1 u1", (32, 0, 32), halves_of(8)),
+    "load_halves_in_turn": (
+        FLOATS, "u2 u1 f4", (16, 0, 32), lambda a, b: a.reshape(-1, 2).T.reshape(-1).view(F16).astype(np.float32)
+    ),
+    "scale_f64": (FLOATS, "f8 u1 f8", (16, 0, 16), lambda a, b: a * 0.3),
+    "multiply_f32": (FLOATS, "f4 f4 f4", (16, 16, 16), lambda a, b: a * b),
+    "multiply_f64": (FLOATS, "f8 f8 f8", (16, 16, 16), lambda a, b: a * b),
+    **{f"fill_{size}": (FLOATS, "u1 u1 u1", (16, 8, 16), filled(size)) for size in (2, 4, 8)},
+    **{f"slide_{size}": (FLOATS, "u1 u1 u1", (16, 16, 16), slid(size)) for size in (4, 8)},
+    **{f"triple_{size}": (FLOATS, "u1 u1 u1", (16, 0, 48), tripled(size)) for size in (4, 8)},
     "store_bfloat": (FLOATS, "f4 u1 u2", (16, 0, 8), lambda a, b: to_bfloat(a)),
     "store_halves_in_turn": (FLOATS, "f4 f4 f2", (16, 16, 16), lambda a, b: np.stack([a, b], 1).ravel().astype(F16)),
     "widen_bfloats": (FLOATS, "u2 u1 f4", (16, 0, 32), lambda a, b: bfloats(a.reshape(-1, 2).T.reshape(-1))),
@@ -230,12 +303,24 @@ PRIMITIVES = {
     "equal_bfloat": (("vector",), "u2 i4 f4", (8, (4, 16), 48), by_index(BF16)),
     "some_equal_f32": (("vector",), "f4 i4 f4", (16, (4, 16), 16), some_by_index),
     "some_equal_f64": (("vector",), "f8 i4 f8", (16, (4, 8), 16), some_by_index),
-    "slide_4": (("vector",), "u1 u1 u1", (16, 16, 16), slid(4)),
-    "slide_8": (("vector",), "u1 u1 u1", (16, 16, 16), slid(8)),
-    "slide_16": (("vector",), "u1 u1 u1", (16, 16, 16), slid(16)),
+    **{f"shift_in_{size}": (("vector",), "u1 u1 u1", (16, 16, 16), shifted_in(size)) for size in (4, 8, 16)},
     "add_lanes_f32": (("vector",), "f4 u1 f4", (16, 2, 16), lanes_of_bits),
     "add_lanes_f64": (("vector",), "f8 u1 f8", (16, 2, 16), lanes_of_bits),
     **{f"zip_three_{size}": (("16",), "u1 u1 u1", (48, 0, 48), joined(size)) for size in (2, 4, 8)},
+    **{
+        f"{name}_{size}": (("vector",), f"u{size} u1 u{size}", (read, 16, 16), scalar)
+        for name, read, scalar in (
+            ("lookup", 16, looked_up(1 / 2, 2, 0, 0)),
+            ("lookup_late", 16, looked_up(0, 20, 4, 4)),
+            ("lookup_two", 32, looked_up(1, 2, 1, 0)),
+        )
+        for size in (4, 8)
+    },
+    "lookup_bfloats": (("vector",), "u2 u1 f4", (16, 16, 16), lambda a, b: looked_up(1, 2, 1, 0)(bfloats(a), b)),
+    "block": (("vector",), "u1 u1 u1", (16, 0, 16), lambda a, b: a),
+    "join": (("vector",), "u1 u1 u1", (16, 16, 32), halves),
+    "add_pairs_f32": (("vector",), "f4 f4 f4", (16, 16, 16), pairs),
+    "add_pairs_f64": (("vector",), "f8 f8 f8", (16, 16, 16), pairs),
 }
 
 
@@ -343,13 +428,18 @@ def test_lanes(where, backend, rng):
 
 
 def test_every_primitive_is_here():
-    """All that simd.h offers: what is not told the bytes of a vector by another."""
+    """All that simd.h offers: what is not told the bytes of a vector, the size of a lane or the chosen lanes by another."""
     header = "".join(path.read_text() for path in KERNELS.glob("simd*.h"))
-    offer = r"^#define (simd_\w+)\(|^SIMD_INLINE void (simd_\w+)\((?!.*size_t bytes)"
-    offered = re.findall(offer, header, re.MULTILINE)
-    tested = re.findall(r"\b(simd_\w+)\(", (HERE / "primitives.c").read_text())
-    names = {"".join(pair) for pair in offered}
-    assert {name for name in names if not name.startswith("simd_prefetch")} == set(tested)
+    told = r"size_t bytes|size_t lane|int lane\b|int bfloats|\*chosen"
+    offer = rf"^#define (simd_\w+)\(|^SIMD_INLINE void (simd_\w+)\((?![^)]*(?:{told}))"
+    names = {"".join(pair) for pair in re.findall(offer, header, re.MULTILINE)}
+    offered = {name for name in names if not name.startswith("simd_prefetch")}
+    calls = (HERE / "primitives.c").read_text()
+    families = tuple(re.findall(r"\b(simd_\w+)##", calls))
+    tested = set(re.findall(r"\b(simd_\w+)\(", calls))
+    assert {name for name in offered if not name.startswith(families)} == {
+        name for name in tested if not name.startswith(families)
+    }
 
 
 def test_every_intrinsic_of_avx512_is_there_in_plain_c():

@@ -1,0 +1,447 @@
+"""MaxPool2dWithMask: out[oh, ow] = the maximum of the window's positions in the image, ih = oh*sH - pH + kh and
+iw = ow*sW - pW + kw, and the mask that says where it lies (max_pool2d.pxd of the core draws it).
+
+The law is that of PyTorch's max_pool2d (aten/src/ATen/native/cpu/MaxPoolKernel.cpp): positions are compared in
+ascending kh*kW + kw; a greater value replaces what was there, and so does a NaN; what a NaN has won no number wins
+back. -0.0 and +0.0 are equal. Where no value is above -inf the first position in the image stays.
+
+Numerics. 16-bit types are compared as float32, which is exact both ways; nothing is rounded, but float32 on Ascend910,
+to float16, before it is compared. Each lane of a vector is compared by itself in the order above, so its width does not
+show in a bit.
+
+A row of the image is split into phases in the scratch, element j of phase r being column j*sW + r - pW: the candidates
+of all windows of a row at kernel column kw are then phase kw % sW from element kw // sW on. As many rows are split at a
+time as the scratch has room for, and then all their windows are compared, a vector of windows with all kernel rows in
+registers. Its places begin at 0, or for an argmax mask at the window's corner, and grow by one from column to column.
+
+Bounds. Image rows are read at ih in [0, H), and of a row the columns [0, W) (max_pool2d_forward_windows.pxd). A row of
+phases has room for every window and every step of the kernel, and for a vector more: what vectors read beyond the last
+window lies there, and is not used. It holds -inf where the image has no column: nothing else writes there. The last
+vector of a row of windows overlaps the one before; rows that are shorter than a vector, or compared in parts, are
+written into the scratch first. Codes may be written beyond their row: what lies there is written afterwards, or is the
+margin behind all codes. Words of the mask are written at kernel positions below K and windows below Ho*Wo, and from
+there to the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has proved the shapes.
+
+| path | when | why |
+|---|---|---|
+| PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
+| . in parts | over 24 kernel positions, or too many rows for the scratch | a vector waits for each comparison |
+| SCAN | anything else | one window after the other |
+| codes | bit mask, up to 64 kernel positions | a compare sets a channel's bits in a vector of words |
+| bits | bit mask, larger kernels | a compare for each position would take longer than a store for each window |
+| indices | argmax mask | places are counted as indices from the start |
+
+`python -m benchmarks --operator max_pool2d_with_mask` measures.
+"""
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.string cimport memcpy, memset
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
+from aclnn_bw._core.max_pool2d cimport LANES, MOST_COLUMNS, SCAN, MaxPool2dForwardPlan
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._kernels.max_pool2d_forward_windows cimport Pass, compare, split_pairs
+from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row
+from aclnn_bw._kernels.simd cimport (
+    VECTOR_BYTES, bfloat, element, half, real, simd_copy_first, simd_load, simd_mark_equal_2, simd_store, vector, zero,
+)
+
+cdef enum:
+    WHOLE = 24      # positions of a kernel, at most, that are compared one after the other
+    PART = 16       # of a larger one, about: 13x13 takes 0.6 of the time
+
+
+cdef void compare_rows(const Pass* p, element* to, char* places, const real* scratch, real* best, real* labels,
+                       const real* starts, const real* firsts) noexcept nogil:
+    if not (p.begins and p.ends):
+        compare(p, 0, False, to, places, scratch, best, labels, starts, firsts)
+    elif p.columns == 2:
+        compare(p, 2, True, to, places, scratch, best, labels, starts, firsts)
+    elif p.columns == 3:
+        compare(p, 3, True, to, places, scratch, best, labels, starts, firsts)
+    else:
+        compare(p, 0, True, to, places, scratch, best, labels, starts, firsts)
+
+
+cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* row, real* cells) noexcept nogil:
+    """A row of the image into its phases, or as it is."""
+    cdef int64_t stride = plan.w.stride
+    cdef int64_t pad = plan.w.pad
+    cdef int64_t size = plan.w.size
+    cdef int64_t n = plan.w.out + plan.w.terms - 1      # elements of a phase
+    cdef int64_t r, j, j_end, iw
+    if stride == 1:
+        # A kernel may end before the row does.
+        cells = to + pad
+        size = least(n - pad, size)
+    load_row(cells, row, plan.self_strides[3], size)
+    if real is float:
+        if plan.reduced:
+            round_to_half_row(cells, size)
+    if stride == 1:
+        return
+    if stride == 2 and plan.phases == 2:
+        split_pairs(to + (pad & 1) * plan.phase_pitch + (pad >> 1),
+                    to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1), <const real*>cells, size)
+        return
+    for r in range(plan.phases):
+        j = ceil_div(most(pad - r, 0), stride)
+        iw = j * stride + r - pad
+        j_end = least(n, j + quotient(size - 1 - iw, stride) + 1) if iw < size else j
+        while j < j_end:
+            to[j] = cells[iw]
+            iw += stride
+            j += 1
+        to += plan.phase_pitch
+
+
+cdef void split_rows(const MaxPool2dForwardPlan* plan, real* to, const element* source, int64_t rows,
+                     real* cells) noexcept nogil:
+    """Rows of the image into the scratch, where the padding has been set to -inf."""
+    cdef int64_t slot = plan.phases * plan.phase_pitch
+    cdef int64_t down = plan.self_strides[2]
+    cdef int64_t size = plan.w.size
+    cdef int64_t pad = plan.w.pad
+    cdef real* even
+    cdef real* odd
+    if plan.w.stride == 2 and plan.phases == 2 and plan.self_strides[3] == 1 and not plan.reduced:
+        # Of even columns, and of odd ones. One element may be more than any window needs.
+        even = to + (pad & 1) * plan.phase_pitch + (pad >> 1)
+        odd = to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1)
+        while rows > 0:
+            split_pairs(even, odd, source, size)
+            even += slot
+            odd += slot
+            source += down
+            rows -= 1
+    while rows > 0:
+        split_row(plan, to, source, cells)
+        to += slot
+        source += down
+        rows -= 1
+
+
+cdef void find_offsets(const MaxPool2dForwardPlan* plan, Pass* p, int64_t kw) noexcept nogil:
+    """Of the kernel columns from kw on."""
+    cdef int64_t t = quotient(kw, plan.phases)
+    cdef int64_t r = kw - t * plan.phases
+    cdef int64_t k
+    p.columns = least(plan.w.kernel - kw, MOST_COLUMNS)
+    for k in range(p.columns):
+        p.offsets[k] = r * plan.phase_pitch + t
+        r += 1
+        if r == plan.phases:
+            r = 0
+            t += 1
+
+
+cdef void compare_parts(const MaxPool2dForwardPlan* plan, Pass* p, element* to, char* places, const real* image,
+                        real* best, real* labels, const real* starts, const real* firsts) noexcept nogil:
+    """As compare_rows, a few positions of the kernel at a time: a vector waits for each comparison before the next, and
+    only other vectors fill that time."""
+    cdef int64_t lines = p.rows
+    cdef int64_t high = p.high
+    cdef int64_t top = p.top
+    cdef int64_t part = most(quotient(PART, plan.w.kernel), 1)
+    cdef int64_t begin, end, kw
+    p.rows = 1
+    while lines > 0:
+        begin = most(p.top, p.held)
+        end = least(p.top + p.kernel, high)
+        while begin < end:
+            p.low = begin
+            p.high = least(begin + part, end)
+            kw = 0
+            while kw < plan.w.kernel:
+                if plan.w.kernel > MOST_COLUMNS:
+                    find_offsets(plan, p, kw)
+                p.place = kw - plan.w.pad if plan.argmax else kw
+                p.step = p.pitch - p.columns + 1
+                p.begins = begin == most(p.top, 0) and kw == 0
+                kw += p.columns
+                p.ends = p.high == least(p.top + p.kernel, plan.h.size) and kw == plan.w.kernel
+                compare_rows(p, to, places, image, best, labels, starts, firsts)
+            begin = p.high
+        p.top += p.down
+        to += p.to_down
+        places += p.places_down
+        lines -= 1
+    p.top = top
+
+
+cdef void set_bits(char* words, const int32_t* places, int64_t pitch, unsigned bit, int64_t n) noexcept nogil:
+    """words[places[i]*pitch + i] |= bit, at any address."""
+    cdef uint16_t word
+    cdef int64_t i
+    for i in range(n):
+        memcpy(&word, words + 2 * (places[i] * pitch + i), sizeof(word))
+        word |= <uint16_t>bit
+        memcpy(words + 2 * (places[i] * pitch + i), &word, sizeof(word))
+
+
+# Where the maxima of a plane's rows go, and what is read on the way.
+cdef struct Work:
+    char* scratch
+    char* mask              # of the group, or the plane's indices
+    uint16_t* codes         # of the plane's windows in the band, or NULL
+    unsigned bit            # of the plane in a word
+
+
+cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const element* self__hw, element* out__hw,
+                    int64_t oh, int64_t rows, const real* compared) noexcept nogil:
+    """PHASES: `rows` rows of windows of a plane from row oh."""
+    cdef real* image = <real*>(work.scratch + plan.at_rows)
+    cdef real* cells = <real*>(work.scratch + plan.at_cells)
+    cdef real* best = <real*>(work.scratch + plan.at_best)
+    cdef real* labels = <real*>(work.scratch + plan.at_labels)
+    cdef const real* starts = <const real*>(work.scratch + plan.at_starts)
+    cdef const real* firsts = <const real*>(work.scratch + plan.at_firsts)
+    cdef element* narrow = <element*>(work.scratch + plan.at_maxima)
+    cdef char* wide = work.scratch + plan.at_places
+    cdef int64_t n = plan.w.out
+    cdef bint whole = plan.kernel_size <= WHOLE and plan.kept >= plan.h.kernel
+    cdef bint full = whole and n >= VECTOR_BYTES // <int64_t>sizeof(real)   # vectors of windows end in their row
+    cdef bint direct = full and plan.out_strides[3] == 1
+    cdef int64_t lines, low, high, bottom, i
+    cdef char* places = <char*>work.codes
+    cdef element* to
+    cdef Pass p
+    p.windows = n
+    p.down = plan.h.stride
+    p.kernel = plan.h.kernel
+    p.slot = plan.phase_pitch * plan.phases
+    p.pitch = plan.w.size if plan.argmax else plan.w.kernel
+    p.across = 0 if plan.argmax else plan.w.kernel
+    p.to_down = plan.out_strides[2] if direct else plan.row_pitch
+    p.places_down = 2 * n if plan.coded else 4 * n if plan.argmax and full else 4 * plan.row_pitch
+    p.coded = plan.coded
+    find_offsets(plan, &p, 0)
+    while rows > 0:
+        lines = least(plan.lines, rows)
+        p.top = oh * plan.h.stride - plan.h.pad
+        low = most(p.top, 0)
+        bottom = least(p.top + (lines - 1) * plan.h.stride + plan.h.kernel, plan.h.size)
+        to = out__hw + oh * plan.out_strides[2] if direct else narrow
+        if not plan.coded:
+            places = work.mask + 4 * oh * n if plan.argmax and full else wide
+        while low < bottom:
+            high = least(low + plan.kept, bottom)
+            split_rows(plan, image, self__hw + low * plan.self_strides[2], high - low, cells)
+            p.rows = lines
+            p.held = p.low = low
+            p.high = low = high
+            if whole:
+                p.place = -plan.w.pad if plan.argmax else 0
+                p.step = p.pitch - p.columns + 1
+                p.begins = p.ends = True
+                compare_rows(&p, to, places, <const real*>image, best, labels, starts, firsts)
+            else:
+                compare_parts(plan, &p, to, places, <const real*>image, best, labels, starts, firsts)
+        for i in range(lines):
+            if not direct:
+                store_row(out__hw + (oh + i) * plan.out_strides[2], plan.out_strides[3],
+                          <const element*>narrow + i * plan.row_pitch, n)
+            if plan.argmax and not full:
+                memcpy(work.mask + 4 * (oh + i) * n, wide + 4 * i * plan.row_pitch, <size_t>(4 * n))
+            elif not plan.coded and not plan.argmax:
+                set_bits(work.mask + 2 * (oh + i) * n, <const int32_t*>wide + i * plan.row_pitch, plan.pitch,
+                         work.bit, n)
+        if plan.coded:
+            places += 2 * n * lines
+        oh += lines
+        rows -= lines
+
+
+cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const element* self__hw, element* out__hw,
+                    int64_t oh, int64_t rows, const real* compared) noexcept nogil:
+    """SCAN: the same."""
+    cdef real* cells = <real*>(work.scratch + plan.at_cells)
+    cdef real* best = <real*>(work.scratch + plan.at_best)
+    cdef int32_t* places = <int32_t*>(work.scratch + plan.at_places)
+    cdef element* narrow = <element*>(work.scratch + plan.at_maxima)
+    cdef uint16_t* codes = work.codes
+    cdef int64_t label_pitch = plan.w.size if plan.argmax else plan.w.kernel
+    cdef int64_t along = plan.w.stride if plan.argmax else 0
+    cdef int64_t n = plan.w.out
+    cdef int64_t top, ih, base, ow, iw, left
+    cdef real value, maximum
+    for oh in range(oh, oh + rows):
+        top = oh * plan.h.stride - plan.h.pad
+        ih = most(top, 0)
+        base = (ih - top) * label_pitch + (top * plan.w.size - plan.w.pad if plan.argmax else 0)
+        for ow in range(n):
+            best[ow] = -INFINITY
+            places[ow] = <int32_t>(base + ow * along + most(plan.w.pad - ow * plan.w.stride, 0))
+        for ih in range(ih, least(top + plan.h.kernel, plan.h.size)):
+            load_row(cells, self__hw + ih * plan.self_strides[2], plan.self_strides[3], plan.w.size)
+            if real is float:
+                if plan.reduced:
+                    round_to_half_row(cells, plan.w.size)
+            for ow in range(n):
+                left = ow * plan.w.stride - plan.w.pad
+                maximum = best[ow]
+                for iw in range(most(left, 0), least(left + plan.w.kernel, plan.w.size)):
+                    value = cells[iw]
+                    if value > maximum or value != value:
+                        maximum = value
+                        places[ow] = <int32_t>(base + ow * along + iw - left)
+                best[ow] = maximum
+            base += label_pitch
+        narrow_row(narrow, <const real*>best, n)
+        store_row(out__hw + oh * plan.out_strides[2], plan.out_strides[3], <const element*>narrow, n)
+        if plan.coded:
+            for ow in range(n):
+                codes[ow] = <uint16_t>places[ow]
+            codes += n
+        elif plan.argmax:
+            memcpy(work.mask + 4 * oh * n, places, <size_t>(4 * n))
+        else:
+            set_bits(work.mask + 2 * oh * n, <const int32_t*>places, plan.pitch, work.bit, n)
+
+
+cdef inline void mark(vector* word, vector* next_word, const uint16_t* codes, int64_t pitch, int lanes,
+                      int64_t code) noexcept nogil:
+    cdef vector seen
+    cdef int j
+    for j in range(lanes):
+        simd_load(&seen, codes)
+        simd_mark_equal_2(word, &seen, code, 1 << j)
+        simd_mark_equal_2(next_word, &seen, code + 1, 1 << j)
+        codes += pitch
+
+
+cdef void make_words(char* words, char* next_words, const uint16_t* codes, int64_t pitch, int64_t lanes, int64_t code,
+                     int64_t n) noexcept nogil:
+    """words[i] has bit j set where codes[j*pitch + i] == code, for j < lanes and i < n; next_words has those of the
+    next code, and may be the same memory if no window has that. Beyond a row of codes others lie, or the margin."""
+    cdef int64_t width = VECTOR_BYTES // 2
+    cdef int64_t i = 0
+    cdef vector word, next_word
+    cdef char[VECTOR_BYTES] block
+    while True:
+        word = next_word = zero(&word)
+        if lanes == LANES:
+            mark(&word, &next_word, codes + i, pitch, LANES, code)
+        else:
+            mark(&word, &next_word, codes + i, pitch, <int>lanes, code)
+        if n < width:
+            simd_store(<char*>block, &next_word)
+            simd_copy_first(next_words, <const char*>block, <size_t>(2 * n), sizeof(block))
+            simd_store(<char*>block, &word)
+            simd_copy_first(words, <const char*>block, <size_t>(2 * n), sizeof(block))
+            return
+        simd_store(next_words + 2 * i, &next_word)
+        simd_store(words + 2 * i, &word)
+        i += width
+        if i >= n:
+            return
+        i = least(i, n - width)
+
+
+cdef void prepare(const MaxPool2dForwardPlan* plan, char* scratch, const real* compared) noexcept nogil:
+    """What all units of a range read: padding, and of each window of a row where its places begin and the first place
+    in the image."""
+    cdef real* rows = <real*>(scratch + plan.at_rows)
+    cdef char* starts = scratch + plan.at_starts
+    cdef char* firsts = scratch + plan.at_firsts
+    cdef int64_t i, start, first
+    for i in range(plan.kept * plan.phases * plan.phase_pitch):
+        rows[i] = -INFINITY
+    for i in range(plan.w.out + LANES):
+        start = i * plan.w.stride if plan.argmax else 0
+        first = start + most(plan.w.pad - i * plan.w.stride, 0)
+        if real is double:
+            (<int64_t*>starts)[i] = start
+            (<int64_t*>firsts)[i] = first
+        else:
+            (<int32_t*>starts)[i] = <int32_t>start
+            (<int32_t*>firsts)[i] = <int32_t>first
+
+
+cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+                     const real* compared, const element* stored) noexcept nogil:
+    """The units [begin, end); the last two arguments give their types only."""
+    cdef const element* self__nchw = <const element*>data[0]
+    cdef element* out__nchw = <element*>data[1]
+    cdef const element* self__hw
+    cdef element* out__hw
+    cdef int64_t windows = plan.w.out
+    cdef int64_t share = ceil_div(plan.mask_bytes - plan.mask_end, plan.units)
+    cdef int64_t oh = begin % plan.bands * plan.band
+    cdef int64_t group = begin // plan.bands
+    cdef int64_t n = group // plan.groups
+    cdef int64_t i, k, c, lane, lanes, rows, first, size
+    cdef Work work
+    cdef char* words
+    group -= n * plan.groups
+    work.scratch = scratch
+    prepare(plan, scratch, compared)
+    while begin < end:
+        # What no window uses of the container is zeroed in equal shares.
+        first = least(plan.mask_end + begin * share, plan.mask_bytes)
+        memset(data[2] + first, 0, <size_t>(least(first + share, plan.mask_bytes) - first))
+        begin += 1
+        rows = least(plan.band, plan.h.out - oh)
+        lanes = least(plan.lanes, plan.channels - group * plan.lanes)
+        first = oh * windows
+        size = rows * windows
+        if plan.argmax:
+            work.mask = data[2] + 4 * (n * plan.groups + group) * plan.h.out * windows
+        else:
+            work.mask = data[2] + 2 * (n * plan.groups + group) * plan.kernel_size * plan.pitch
+            for k in range(plan.kernel_size):
+                # The last band zeroes the rest of the row; bits that are set one by one want zeros to begin with.
+                i = first + size if plan.coded else first
+                c = plan.pitch if oh + rows == plan.h.out else first + size
+                memset(work.mask + 2 * (k * plan.pitch + i), 0, <size_t>(2 * (c - i)))
+        for lane in range(lanes):
+            c = group * plan.lanes + lane
+            self__hw = self__nchw + n * plan.self_strides[0] + c * plan.self_strides[1]
+            out__hw = out__nchw + n * plan.out_strides[0] + c * plan.out_strides[1]
+            work.codes = <uint16_t*>(scratch + plan.at_codes) + lane * size if plan.coded else NULL
+            work.bit = <unsigned>(1 << lane)
+            if plan.algorithm == SCAN:
+                scan_rows(plan, &work, self__hw, out__hw, oh, rows, compared)
+            else:
+                pass_rows(plan, &work, self__hw, out__hw, oh, rows, compared)
+        if plan.coded:
+            k = 0
+            while k < plan.kernel_size:
+                words = work.mask + 2 * (k * plan.pitch + first)
+                make_words(words, words + 2 * plan.pitch if k + 1 < plan.kernel_size else words,
+                           <const uint16_t*>(scratch + plan.at_codes), size, lanes, k, size)
+                k += 2
+        oh += plan.band
+        if oh >= plan.h.out:
+            oh = 0
+            group += 1
+            if group == plan.groups:
+                group = 0
+                n += 1
+    return ALL_GOOD
+
+
+cdef int64_t forward_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return forward(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
+
+
+cdef int64_t forward_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return forward(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const double*>NULL,
+                   <const double*>NULL)
+
+
+cdef int64_t forward_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return forward(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
+
+
+cdef int64_t forward_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return forward(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                   <const bfloat*>NULL)
+
+
+cdef void max_pool2d_forward_kernels(KernelTable* table) noexcept nogil:
+    """Put this instruction set's kernels into the table."""
+    table.max_pool2d[<int>SLOT_F32] = forward_f32
+    table.max_pool2d[<int>SLOT_F64] = forward_f64
+    table.max_pool2d[<int>SLOT_F16] = forward_f16
+    table.max_pool2d[<int>SLOT_BF16] = forward_bf16
