@@ -281,8 +281,9 @@ FAULTS = [
           "grad_output__hw += (plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]) * (1 - "
           "FAULT)",
           "gradOutput's gap between two images is not stepped over"),
-    Fault(_AVG_SUMS, "        i = least(i, n - lanes)\n", "        i = least(i, n - lanes - FAULT * (n > lanes))\n",
-          "sums of rows: the last vector begins one too early"),
+    Fault(_AVG_SUMS, "        store(to + i, sum_piece(source + i * size,",
+          "        store(to + i, sum_piece(source + (i - FAULT * (n > lanes)) * size,",
+          "sums of rows: the terms of the last vector begin one too early"),
     Fault(_AVG_SUMS, "sum_piece(even + ((i + 1) >> 1) * size, even_step, count, to, width))",
           "sum_piece(even + ((i + 1 - FAULT) >> 1) * size, even_step, count, to, width))",
           "stride 2: a last vector that begins with an odd position has the even ones of the group before"),
