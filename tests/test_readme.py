@@ -98,7 +98,7 @@ def test_names_in_the_text_exist():
 def test_the_tests_that_hold_the_promises_exist():
     named = re.findall(r"`(tests/[\w./]+)(?:::(\w+))?", README)
     assert len(named) > 20
-    operators = {path.stem for path in (ROOT / "aclnn_bw" / "_kernels").glob("*.pyx")} - {"table"}
+    operators = {path.stem for path in (ROOT / "aclnn_bw" / "_kernels").glob("*.pyx")} - {"table", "max_pool2d_forward"}
     for path, test in named:
         for operator in operators if "_OP" in path else ("",):
             file = ROOT / path.replace("OP", operator)
