@@ -505,7 +505,7 @@ cdef bint gather_band(const MaxPool2dPlan* plan, const element* grad_output__chw
     cdef int64_t along = plan.image_strides[3]
     cdef int64_t row_pitch = plan.pooled_strides[2]
     cdef int64_t checked = 0
-    cdef int64_t ahead = count if one_team else <int64_t>TEAM
+    cdef int64_t ahead = count if VECTOR_BYTES < 64 and one_team else <int64_t>TEAM
     cdef int64_t chunk = plan.chunk
     cdef int64_t oh, oh_end, stop, row, channel, j, team
     cdef const char* grad

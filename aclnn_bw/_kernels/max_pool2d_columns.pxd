@@ -226,6 +226,16 @@ cdef inline void store_start(element* to, const vector* sums, int64_t n, int64_t
         store_first(to, sums[0], n)
 
 
+cdef inline void fetch_channel(const element* to, const Plane* w, int64_t oh, int64_t j, int64_t columns,
+                               int64_t windows, bint indexed, int channel, const gradient* read) noexcept nogil:
+    """Of the team that comes next: so many columns that begin as `to` does, and windows from the j-th on."""
+    fetch(<const char*>to + w.to_ahead, columns * <int64_t>sizeof(element))
+    fetch(w.grad + channel * w.grad_channel + oh * w.grad_step + j * <int64_t>sizeof(gradient) + w.grad_ahead,
+          windows * <int64_t>sizeof(gradient))
+    if indexed:
+        fetch(w.mask + channel * w.mask_channel + 4 * (oh * w.windows + j) + w.mask_ahead, 4 * windows)
+
+
 cdef inline void sum_columns(element* to, int64_t to_step, const Plane* plane, int64_t ih, int64_t end, int64_t oh,
                              int64_t k, int64_t s, int64_t p, bint indexed, int team,
                              const gradient* read) noexcept nogil:
@@ -238,7 +248,8 @@ cdef inline void sum_columns(element* to, int64_t to_step, const Plane* plane, i
     cdef int64_t low = shift_of(k - 1, s, p)
     cdef int64_t high = most(shift_of(0, s, p), shift_of(1, s, p))
     cdef int64_t oh_end = oh
-    cdef int64_t j, kh, place, room, channel
+    cdef int64_t j, kh, place, room
+    cdef int channel
     cdef vector[2 * TEAM] sums
     cdef Edge first_edge
     cdef Edge last_edge
@@ -252,14 +263,10 @@ cdef inline void sum_columns(element* to, int64_t to_step, const Plane* plane, i
         place = ih * w.columns
         # Elements that lie side by side here and are not written yet: a block may reach into the next rows.
         room = (end - ih) * w.columns if to_step == w.columns else w.columns
-        if w.far:
+        if w.far and VECTOR_BYTES != 64 and (indexed or sizeof(element) > 2):
             for channel in range(team):
-                fetch(<const char*>(to + channel * w.to_channel) + w.to_ahead, w.columns * <int64_t>sizeof(element))
-                if s == 1 or ih % 2 == 0:
-                    fetch(w.grad + channel * w.grad_channel + oh * w.grad_step + w.grad_ahead,
-                          w.windows * <int64_t>sizeof(gradient))
-                    if indexed:
-                        fetch(w.mask + channel * w.mask_channel + 4 * oh * w.windows + w.mask_ahead, 4 * w.windows)
+                fetch_channel(to + channel * w.to_channel, &w, oh, 0, w.columns,
+                              w.windows if s == 1 or ih % 2 == 0 else 0, indexed, channel, read)
         j = 0
         while j < n:
             if j > last:
@@ -273,6 +280,11 @@ cdef inline void sum_columns(element* to, int64_t to_step, const Plane* plane, i
                     find_edge(&other, j, w.windows, k, s, p, read)
                     edge = &other
                 sum_block(sums, &w, oh, oh_end - oh, kh, place, j, edge, k, s, p, indexed, team, True, read)
+            # With AVX-512 a few lines at a time: 0.85 to 0.95 of the time of a row of them.
+            if w.far and VECTOR_BYTES == 64:
+                for channel in range(team):
+                    fetch_channel(to + channel * w.to_channel + s * j, &w, oh, j, s * width, width, indexed, channel,
+                                  read)
             if room - s * j >= s * width:
                 store_block(to + s * j, sums, s, read)
                 if team > 1:

@@ -120,12 +120,21 @@ SIMD_INLINE void simd_interleave(void *low, void *high, const void *a, const voi
 #if SIMD_BYTES == 64
     if (bytes == 64) {
         const __m512i x = _mm512_loadu_si512(a), y = _mm512_loadu_si512(b);
-        const __m512i p = lane == 2 ? _mm512_unpacklo_epi16(x, y) : lane == 4 ? _mm512_unpacklo_epi32(x, y)
-                                                                              : _mm512_unpacklo_epi64(x, y);
-        const __m512i q = lane == 2 ? _mm512_unpackhi_epi16(x, y) : lane == 4 ? _mm512_unpackhi_epi32(x, y)
-                                                                              : _mm512_unpackhi_epi64(x, y);
-        _mm512_storeu_si512(low, _mm512_permutex2var_epi64(p, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), q));
-        _mm512_storeu_si512(high, _mm512_permutex2var_epi64(p, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), q));
+        if (lane == 2) {
+            const __m512i p = _mm512_unpacklo_epi16(x, y), q = _mm512_unpackhi_epi16(x, y);
+            _mm512_storeu_si512(low, _mm512_permutex2var_epi64(p, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), q));
+            _mm512_storeu_si512(high, _mm512_permutex2var_epi64(p, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), q));
+        } else if (lane == 4) {
+            const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            const __m512i last = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            _mm512_storeu_si512(low, _mm512_permutex2var_epi32(x, first, y));
+            _mm512_storeu_si512(high, _mm512_permutex2var_epi32(x, last, y));
+        } else {
+            const __m512i first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+            const __m512i last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+            _mm512_storeu_si512(low, _mm512_permutex2var_epi64(x, first, y));
+            _mm512_storeu_si512(high, _mm512_permutex2var_epi64(x, last, y));
+        }
     }
 #endif
 #if SIMD_BYTES >= 32
