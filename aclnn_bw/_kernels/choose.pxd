@@ -132,7 +132,7 @@ cdef inline vector load_indices(const char* source, const element* numbers) noex
 
 
 cdef inline vector load_some_indices(const char* source, const lanes* some, const element* numbers) noexcept nogil:
-    """Of some lanes, given as those of 4 bytes; -1 in the others, whose memory is not read."""
+    """Of some lanes, given as those of 4 bytes; INT32_MIN in the others, whose memory is not read."""
     cdef vector seen
     if element is double:
         simd_load_indices_lanes_8(&seen, source, some)

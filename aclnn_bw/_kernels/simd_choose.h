@@ -122,18 +122,19 @@ SIMD_INLINE void simd_load_indices_8(simd_vector *seen, const void *from)
 #endif
 }
 
-/* The indices of some lanes, which are given as lanes of 4 bytes, and -1 in the others, whose memory is not read. */
+/* The indices of some lanes, which are given as lanes of 4 bytes, and INT32_MIN, which nobody wants, in the others, whose
+ * memory is not read. */
 #define simd_load_indices_lanes_4(seen, from, lanes) simd_load_indices_some(seen, from, lanes, 4)
 #define simd_load_indices_lanes_8(seen, from, lanes) simd_load_indices_some(seen, from, lanes, 8)
 
 SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, const simd_lanes *lanes, int lane)
 {
 #if SIMD_BYTES == 64
-    const __m512i others = _mm512_maskz_mov_epi32((__mmask16)~*lanes, _mm512_set1_epi32(-1));
+    const __m512i others = _mm512_maskz_mov_epi32((__mmask16)~*lanes, _mm512_set1_epi32(INT32_MIN));
     const __mmask16 some = (__mmask16)(lane == 4 ? *lanes : *lanes & 0xff);
     *seen = (simd_vector)_mm512_or_si512(_mm512_maskz_loadu_epi32(some, from), others);
 #elif SIMD_BYTES == 32
-    const __m256i others = _mm256_andnot_si256(*lanes, _mm256_set1_epi32(-1));
+    const __m256i others = _mm256_andnot_si256(*lanes, _mm256_set1_epi32(INT32_MIN));
     if (lane == 4)
         *seen = (simd_vector)_mm256_or_si256(_mm256_maskload_epi32((const int *)from, *lanes), others);
     else
@@ -143,10 +144,11 @@ SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, con
 #else
     int32_t list[4], kept[4];
     memcpy(kept, lanes, sizeof kept);
-    memset(list, -1, sizeof list);
-    for (int i = 0; i < 16 / lane; i++)
-        if (kept[i])
+    for (int i = 0; i < 4; i++) {
+        list[i] = INT32_MIN;
+        if (kept[i] && i < 16 / lane)
             memcpy(&list[i], (const char *)from + 4 * i, 4);
+    }
     if (lane == 4)
         memcpy(seen, list, sizeof list);
     else

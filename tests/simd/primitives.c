@@ -195,9 +195,11 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
     simd_add_if_equal_##kind(&x, &y, &z, a, !(whole));                    \
     simd_store((char *)to + sizeof x, &x);                                \
     simd_zero(&x);                                                        \
-    simd_count_##lane(&z, &z, 4);                                      \
+    COUNT_##lane(&z, &z, 4);                                              \
     simd_add_if_equal_##kind(&x, &y, &z, a, !(whole));                    \
     simd_store((char *)to + 2 * sizeof x, &x);
+#define COUNT_4(x, a, step) simd_count_4(x, a, step)
+#define COUNT_8(x, a, step) simd_count_indices_8(x, a, step)
 #define SEEN_4 simd_load(&y, (const char *)b + 4);
 #define SEEN_8 simd_load_indices_8(&y, (const char *)b + 4);
 /* In the lanes [begin, end) alone, of indices that lie before or behind b. */
