@@ -48,8 +48,9 @@ UNIT_FLAGS = {
     "max_pool2d_forward": ["-DCYTHON_INLINE=inline __attribute__((always_inline))",
                            "-fno-inline-functions-called-once"],
     "im2col": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
+    "max_pool2d_scatter": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     # A form that has one caller would be spilled with all else in it.
-    "max_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-inline-functions-called-once"],
+    "max_pool2d_gather": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-inline-functions-called-once"],
 }
 DIRECTIVES = {
     "language_level": 3,

@@ -1005,9 +1005,7 @@ cdef object explanation_of(aclOpExecutor handle):
 
     cdef Executor* executor = handle.executor
     cdef const core_avg_pool2d.AvgPool2dPlan* avg = <const core_avg_pool2d.AvgPool2dPlan*>executor.plan
-    cdef const core_max_pool2d.MaxPool2dPlan* pool = <const core_max_pool2d.MaxPool2dPlan*>executor.plan
-    cdef const core_max_pool2d.MaxPool2dForwardPlan* windows = (
-        <const core_max_pool2d.MaxPool2dForwardPlan*>executor.plan)
+    cdef const core_max_pool2d.MaxPool2d* pool = <const core_max_pool2d.MaxPool2d*>executor.plan
     cdef const core_im2col.Im2colPlan* columns = <const core_im2col.Im2colPlan*>executor.plan
     cdef const core_replication_pad2d.ReplicationPad2dPlan* pads = (
         <const core_replication_pad2d.ReplicationPad2dPlan*>executor.plan)
@@ -1030,13 +1028,7 @@ cdef object explanation_of(aclOpExecutor handle):
         geometry["stride"] = avg.h.full_stride, avg.w.full_stride
         geometry["padding"] = avg.h.full_pad, avg.w.full_pad
         geometry["countIncludePad"] = bool(avg.count_include_pad)
-    elif executor.units > 0 and op == MAX_POOL2D_WITH_MASK:
-        algorithm = MAX_POOL2D_ALGORITHMS[windows.algorithm]
-        geometry["kernelSize"] = windows.h.kernel, windows.w.kernel
-        geometry["stride"] = pair(windows.full_stride)
-        geometry["padding"] = windows.h.pad, windows.w.pad
-        geometry["mask_layout"] = "argmax" if windows.argmax else "bitmask"
-    elif executor.units > 0 and op == MAX_POOL2D_WITH_MASK_BACKWARD:
+    elif executor.units > 0 and op in (MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD):
         algorithm = MAX_POOL2D_ALGORITHMS[pool.algorithm]
         geometry["kernelSize"] = pool.h.kernel, pool.w.kernel
         geometry["stride"] = pair(pool.full_stride)

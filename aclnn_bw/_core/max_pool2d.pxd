@@ -46,7 +46,8 @@ cdef struct PoolAxis:
     int64_t first           # q of position 0
     int64_t count           # values of q up to that of the last position
 
-cdef struct MaxPool2dPlan:
+# The geometry and the mask: the first member of the plan of each form.
+cdef struct MaxPool2d:
     PoolAxis h
     PoolAxis w
     int64_t channels
@@ -54,7 +55,7 @@ cdef struct MaxPool2dPlan:
     int64_t[4] image_strides        # of gradInput or self
     int64_t lanes           # channels of a unit
     int64_t groups          # ceil(channels / lanes)
-    int64_t band            # rows of a unit
+    int64_t band            # rows of a unit: of gradInput, or of windows
     int64_t bands
     int64_t units           # batch * groups * bands
     int64_t kernel_size     # K
@@ -62,57 +63,58 @@ cdef struct MaxPool2dPlan:
     int64_t mask_end        # bytes of the container that the layout uses
     int64_t mask_bytes      # bytes of the container
     bint argmax
-    bint far                # the tensors leave the caches
     bint reduced            # Ascend910, float32: values are rounded to float16, and so are sums
-    int32_t algorithm
-    int64_t listed          # planes whose windows are listed for the check of indices: 0, 1 or all of a unit
-    int64_t apart           # SCATTER: elements between the sums of two kernel columns, or 0 where they are one
-    uint32_t reciprocal     # 2**24 / w.size, rounded up
     bint disjoint           # no two windows have a position in common
-    bint aligned            # SCATTER: no window reaches from one band into the next
-    int64_t team            # GATHER: channels that are summed at a time
-    int32_t known           # GATHER: MaxPoolColumns
-    bint flat               # GATHER: rows are laid end to end for the kernel
-    int64_t block           # SCATTER: rows of windows that are read at a time
-    bint placed             # SCATTER: the places of maxima are found for all channels of a group at a time
-    int64_t sweep           # channels whose rows (SCATTER: whose sums) are in the scratch at a time
+    int32_t algorithm
+    int64_t[2] full_stride  # as the caller gave it
+
+# What the indices of an argmax mask are compared with; at_columns is a byte offset in a range's scratch.
+cdef struct MaxPool2dWindows:
+    int64_t at_columns      # the windows of a row, then those of the planes that are listed
+    int64_t listed          # planes whose windows are listed: 0, 1 or all of a unit
+    uint32_t reciprocal     # 2**24 / w.size, rounded up
+
+cdef struct MaxPool2dGatherPlan:
+    MaxPool2d pool
+    MaxPool2dWindows windows
+    bint far                # the tensors leave the caches
+    bint flat               # rows are laid end to end for the kernel
+    int32_t known           # MaxPoolColumns
+    int64_t team            # channels that are summed at a time
+    int64_t sweep           # channels whose rows are in the scratch at a time
+    int64_t chunk           # rows of gradInput that are made at a time
+    int64_t row_pitch       # elements between rows in the scratch
     # Byte offsets in a range's scratch.
     int64_t at_rows
     int64_t at_sums
     int64_t at_cells
-    int64_t at_columns      # of an argmax mask: the windows of a row, then those of the planes that are listed
     int64_t at_edges
-    int64_t at_places
-    int64_t row_pitch       # elements between rows in the scratch
+
+# SCATTER and PLANES.
+cdef struct MaxPool2dScatterPlan:
+    MaxPool2d pool
+    MaxPool2dWindows windows
+    bint aligned            # no window reaches from one band into the next
+    bint placed             # the places of maxima are found for all channels of a group at a time
+    int64_t apart           # elements between the sums of two kernel columns, or 0 where they are one
+    int64_t block           # rows of windows that are read at a time
+    int64_t sweep           # channels whose sums are in the scratch at a time
+    int64_t row_pitch       # elements between the gradients of two channels in the scratch
     int64_t sum_pitch       # elements between the sums of two channels
-    int64_t chunk           # GATHER: rows of gradInput that are made at a time
-    int64_t[2] full_stride  # as the caller gave it
+    # Byte offsets in a range's scratch.
+    int64_t at_rows
+    int64_t at_sums
+    int64_t at_cells
+    int64_t at_places
 
 cdef struct MaxPool2dForwardPlan:
-    PoolAxis h
-    PoolAxis w
-    int64_t channels
-    int64_t[4] out_strides          # in elements: n, c, h, w
-    int64_t[4] self_strides
-    int64_t lanes           # channels of a unit
-    int64_t groups          # ceil(channels / lanes)
-    int64_t band            # rows of windows of a unit
-    int64_t bands
-    int64_t units           # batch * groups * bands
-    int64_t kernel_size     # K
-    int64_t pitch           # words in a row of the mask, (B+1)*16
-    int64_t mask_end        # bytes of the container that the layout uses
-    int64_t mask_bytes      # bytes of the container
-    bint argmax
-    bint reduced            # Ascend910, float32: values are rounded to float16
+    MaxPool2d pool
     bint coded              # the mask is made from codes of the maxima's positions
-    int32_t algorithm
     int64_t phases          # into which a row of the image is split
     int64_t phase_pitch     # elements between two phases of a row
     int64_t kept            # PHASES: rows of the image that the scratch holds
     int64_t lines           # PHASES: rows of windows that they are enough for, or 1 that takes them part by part
     int64_t row_pitch       # elements between two rows of windows in the scratch
-    int64_t[2] full_stride  # as the caller gave it
     # Byte offsets in a range's scratch.
     int64_t at_rows
     int64_t at_cells

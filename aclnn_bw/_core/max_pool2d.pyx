@@ -4,7 +4,7 @@ The rules follow the CANN operators (aclnnMaxPool2dWithMaskBackward, aclnnMaxPoo
 the checks run in one fixed order, and the first that fails speaks.
 """
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
@@ -19,7 +19,7 @@ from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_DILATION, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_INDICES, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING,
     ARG_SELF, ARG_STRIDE, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT8, ERR_CREATE_EXECUTOR, ERR_INVALID, FORMAT_NCHW,
     FORMAT_NCL, FORMAT_ND, LAYOUT_ARGMAX, MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, ROLE_READ, ROLE_SHAPE,
-    ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, Tensor,
+    ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
 )
 
 cdef enum:
@@ -202,170 +202,174 @@ cdef int64_t place(int64_t* offset, int64_t size, int64_t bytes) noexcept nogil:
 
 
 cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* pooled, const Tensor* image,
-                     const MaxPool2dShapes* shapes, int64_t argmax_lanes, MaxPool2dPlan* plan) noexcept nogil:
+                     const MaxPool2dShapes* shapes, int64_t argmax_lanes, MaxPool2d* pool) noexcept nogil:
     """What the backward and the forward have in common: the geometry and the mask; whether there is any work."""
     cdef int rank = self.rank
     cdef int64_t batch = self.dims[0] if rank == 4 else 1
-    plan.channels = self.dims[rank - 3]
-    plain_strides(pooled, &plan.pooled_strides[4 - rank])
-    plain_strides(image, &plan.image_strides[4 - rank])
+    pool.channels = self.dims[rank - 3]
+    plain_strides(pooled, &pool.pooled_strides[4 - rank])
+    plain_strides(image, &pool.image_strides[4 - rank])
     if batch == 0:
         return False
-    plan.h = make_axis(self.dims[rank - 2], shapes.out[rank - 2], shapes.kernel[0], shapes.stride[0], shapes.pad[0])
-    plan.w = make_axis(self.dims[rank - 1], shapes.out[rank - 1], shapes.kernel[1], shapes.stride[1], shapes.pad[1])
-    plan.full_stride[0] = shapes.stride[0]
-    plan.full_stride[1] = shapes.stride[1]
-    plan.kernel_size = shapes.indices[rank - 2]
-    plan.pitch = shapes.indices[rank - 1] // 2
-    plan.argmax = context.mask_layout == LAYOUT_ARGMAX and plan.kernel_size > 1
-    plan.reduced = context.product == ASCEND910 and self.dtype == DT_FLOAT
-    plan.lanes = argmax_lanes if plan.argmax else LANES
-    plan.groups = ceil_div(plan.channels, plan.lanes)
+    pool.h = make_axis(self.dims[rank - 2], shapes.out[rank - 2], shapes.kernel[0], shapes.stride[0], shapes.pad[0])
+    pool.w = make_axis(self.dims[rank - 1], shapes.out[rank - 1], shapes.kernel[1], shapes.stride[1], shapes.pad[1])
+    pool.full_stride[0] = shapes.stride[0]
+    pool.full_stride[1] = shapes.stride[1]
+    pool.kernel_size = shapes.indices[rank - 2]
+    pool.pitch = shapes.indices[rank - 1] // 2
+    pool.argmax = context.mask_layout == LAYOUT_ARGMAX and pool.kernel_size > 1
+    pool.reduced = context.product == ASCEND910 and self.dtype == DT_FLOAT
+    pool.lanes = argmax_lanes if pool.argmax else LANES
+    pool.groups = ceil_div(pool.channels, pool.lanes)
     # The container holds at least as many bytes as the words and the indices, and lies in memory: no overflow.
-    plan.mask_bytes = batch * plan.channels * plan.kernel_size * plan.pitch * 2
-    plan.mask_end = (batch * plan.channels * plan.h.out * plan.w.out * 4 if plan.argmax
-                     else batch * plan.groups * plan.kernel_size * plan.pitch * 2)
-    plan.units = batch * plan.groups
-    plan.disjoint = ((plan.h.out == 1 or plan.h.stride >= plan.h.kernel)
-                     and (plan.w.out == 1 or plan.w.stride >= plan.w.kernel))
+    pool.mask_bytes = batch * pool.channels * pool.kernel_size * pool.pitch * 2
+    pool.mask_end = (batch * pool.channels * pool.h.out * pool.w.out * 4 if pool.argmax
+                     else batch * pool.groups * pool.kernel_size * pool.pitch * 2)
+    pool.units = batch * pool.groups
+    pool.disjoint = ((pool.h.out == 1 or pool.h.stride >= pool.h.kernel)
+                     and (pool.w.out == 1 or pool.w.stride >= pool.w.kernel))
     return True
 
 
-cdef int64_t split_rows(MaxPool2dPlan* plan, int64_t rows, int64_t band, int64_t threads,
+cdef int64_t split_rows(MaxPool2d* pool, int64_t rows, int64_t band, int64_t threads,
                         int64_t overlap) noexcept nogil:
     """Cut the planes into bands: of at most `band` rows, and of fewer where there are too few units for the threads.
     `overlap` rows of windows are read by two bands: bands of less than four times as many are made for threads that
     would have no unit else."""
-    cdef int64_t wanted = quotient(UNITS_PER_THREAD * threads - 1, plan.units) + 1
-    cdef int64_t needed = quotient(threads - 1, plan.units) + 1
+    cdef int64_t wanted = quotient(UNITS_PER_THREAD * threads - 1, pool.units) + 1
+    cdef int64_t needed = quotient(threads - 1, pool.units) + 1
     cdef int64_t bands
-    plan.band = most(1, least(rows, band))
+    pool.band = most(1, least(rows, band))
     if threads > 1 and wanted > 1:
         bands = least(wanted, quotient(rows, most(LEAST_BAND, 4 * overlap)))
         bands = most(needed, bands - bands % needed)
-        plan.band = least(plan.band, most(least(LEAST_BAND, rows), ceil_div(rows, bands)))
-    plan.bands = ceil_div(rows, plan.band)
-    plan.units *= plan.bands
-    return plan.band
+        pool.band = least(pool.band, most(least(LEAST_BAND, rows), ceil_div(rows, bands)))
+    pool.bands = ceil_div(rows, pool.band)
+    pool.units *= pool.bands
+    return pool.band
 
 
-cdef int64_t place_windows(MaxPool2dPlan* plan, int64_t size) noexcept nogil:
+cdef int64_t place_windows(const MaxPool2d* pool, MaxPool2dWindows* windows, int64_t apart,
+                           int64_t size) noexcept nogil:
     """The place of what an argmax index is compared with; whether the windows of a plane are listed."""
-    cdef int64_t windows = plan.h.out * plan.w.out
-    cdef int64_t width = plan.w.size
+    cdef int64_t count = pool.h.out * pool.w.out
+    cdef int64_t width = pool.w.size
     cdef int64_t lists = 0
-    # The distances of aclnn_bw_missed are divided without an error.
-    if (windows <= LISTED_WINDOWS and (plan.h.kernel > 3 or plan.w.out < LONG_LISTED)
-            and width < 1 << 12 and plan.h.kernel < 1 << 8 and plan.h.kernel * width * width < 1 << RECIPROCAL_BITS):
-        plan.reciprocal = <uint32_t>ceil_div(1 << RECIPROCAL_BITS, width)
-        plan.listed = least(plan.lanes, plan.channels)
-        if (plan.algorithm == GATHER or plan.apart > 0 or plan.listed * windows > LISTED_WINDOWS
-                or plan.units < UNITS_PER_THREAD):
-            plan.listed = 1
-        lists = 3 * plan.listed + (1 if plan.apart > 0 else 0)
-    return place(&plan.at_columns, size, (2 * plan.w.out + lists * windows) * 4)
+    # The distances of `missed` are divided without an error.
+    if (count <= LISTED_WINDOWS and (pool.h.kernel > 3 or pool.w.out < LONG_LISTED)
+            and width < 1 << 12 and pool.h.kernel < 1 << 8 and pool.h.kernel * width * width < 1 << RECIPROCAL_BITS):
+        windows.reciprocal = <uint32_t>ceil_div(1 << RECIPROCAL_BITS, width)
+        windows.listed = least(pool.lanes, pool.channels)
+        if (pool.algorithm == GATHER or apart > 0 or windows.listed * count > LISTED_WINDOWS
+                or pool.units < UNITS_PER_THREAD):
+            windows.listed = 1
+        lists = 3 * windows.listed + (1 if apart > 0 else 0)
+    return place(&windows.at_columns, size, (2 * pool.w.out + lists * count) * 4)
 
 
-cdef int64_t plan_gather(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real,
+cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t item, int64_t real,
                          bint direct) noexcept nogil:
     """The bands and the scratch of GATHER; `direct`: rows of gradOutput can be summed as they lie."""
-    cdef PoolAxis* h = &plan.h
-    cdef PoolAxis* w = &plan.w
+    cdef MaxPool2d* pool = &plan.pool
+    cdef PoolAxis* h = &pool.h
+    cdef PoolAxis* w = &pool.w
     cdef int64_t band = h.size
     cdef int64_t size = 0
     cdef int64_t row, rows
-    plan.algorithm = GATHER
+    pool.algorithm = GATHER
     plan.known = known_columns(w)
     plan.flat = plan.known == SAME and h.stride == 1 and w.size <= LONG_ROW
     plan.row_pitch = w.out if plan.flat else round_up(w.out, LANES)
-    if not plan.argmax:
+    if not pool.argmax:
         # The channels of a group read the same words: a band's are to stay in the L2 cache.
-        band = least(band, most(LEAST_BAND, quotient(WORD_BYTES, plan.kernel_size * w.out * 2) * h.stride))
-    band = split_rows(plan, h.size, band, threads, h.kernel - h.stride)
+        band = least(band, most(LEAST_BAND, quotient(WORD_BYTES, pool.kernel_size * w.out * 2) * h.stride))
+    band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
     # A channel's bytes for one row of sums and the rows of windows that reach it.
     row = w.size * real + (h.terms + 1) * plan.row_pitch * real
     plan.team = TEAM if plan.known and TEAM * row <= SCRATCH_BYTES // 2 else 1
     plan.sweep = plan.team
-    if plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1 and LANES * row <= SCRATCH_BYTES // 2:
+    if pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1 and LANES * row <= SCRATCH_BYTES // 2:
         plan.sweep = LANES
     plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
-    if not direct or (plan.flat and plan.pooled_strides[2] != w.out):
+    if not direct or (plan.flat and pool.pooled_strides[2] != w.out):
         rows = least(h.out, quotient(plan.chunk - 1, h.stride) + 1 + h.terms)
         size = place(&plan.at_rows, size, rows * plan.row_pitch * real * plan.sweep)
     size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
     if plan.known == SAME:
         size = place(&plan.at_edges, size, (w.size + 1) * 2)
-    if plan.argmax:
-        size = place_windows(plan, size)
+    if pool.argmax:
+        size = place_windows(pool, &plan.windows, 0, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
-cdef int64_t plan_scatter(MaxPool2dPlan* plan, int64_t threads, int64_t item, int64_t real,
+cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t item, int64_t real,
                           bint apart) noexcept nogil:
     """The bands and the scratch of SCATTER: the sums of a band, of as many channels as fit; `apart`: with sums of its
     own for each of three kernel columns, in whole planes."""
-    cdef PoolAxis* h = &plan.h
-    cdef PoolAxis* w = &plan.w
+    cdef MaxPool2d* pool = &plan.pool
+    cdef PoolAxis* h = &pool.h
+    cdef PoolAxis* w = &pool.w
     cdef int64_t band, size = 0
-    plan.algorithm = SCATTER
+    pool.algorithm = SCATTER
     # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
-    plan.sweep = TEAM if plan.argmax and not (plan.pooled_strides[1] == 1 and plan.pooled_strides[3] != 1) else LANES
+    plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
     if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
         plan.sweep = LANES
     plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
-    if (not plan.argmax and plan.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
+    if (not pool.argmax and pool.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
             and TEAM * h.size * w.size * real <= L2_BYTES // 2):
         # The planes of all channels would leave the cache between two blocks: 3x3 at stride 3 takes 0.55 of the time in
         # float64, but 5x5 1.3 times, whose words are read again.
         plan.sweep = least(plan.sweep, most(TEAM, quotient(L2_BYTES // 4, h.size * w.size * real)))
     band = h.size
-    plan.bands = 1
+    pool.bands = 1
     if apart:
-        plan.band = band
+        pool.band = band
         plan.apart = band * w.size
     else:
-        band = split_rows(plan, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
+        band = split_rows(pool, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
                           h.kernel - h.stride)
-        if plan.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
+        if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
             # Then bands can be made where they stay, too: 0.4 to 0.8 of the time.
-            plan.units = quotient(plan.units, plan.bands)
-            band = plan.band = round_up(band, h.stride)
-            plan.bands = ceil_div(h.size, band)
-            plan.units *= plan.bands
+            pool.units = quotient(pool.units, pool.bands)
+            band = pool.band = round_up(band, h.stride)
+            pool.bands = ceil_div(h.size, band)
+            pool.units *= pool.bands
             plan.aligned = True
     # Places are counted in 16 bits.
-    plan.placed = (not plan.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
+    plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
                    and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
-    plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or plan.argmax else 1
+    plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or pool.argmax else 1
     plan.row_pitch = plan.block * w.out
-    plan.sum_pitch = band * w.size + (0 if plan.argmax and plan.bands == 1 else 1)     # for what lies outside
+    plan.sum_pitch = band * w.size + (0 if pool.argmax and pool.bands == 1 else 1)     # for what lies outside
     if apart:
         plan.sum_pitch += 2 * plan.apart
     size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)
     if plan.placed or apart:
         size = place(&plan.at_places, size, PLACE_WORDS * BLOCK * 2)        # apart: TEAM places of 4 bytes
     size = place(&plan.at_sums, size, plan.sweep * plan.sum_pitch * real)
-    if plan.argmax:
-        size = place_windows(plan, size)
+    if pool.argmax:
+        size = place_windows(pool, &plan.windows, plan.apart, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
-cdef int64_t plan_planes(MaxPool2dPlan* plan, int64_t item, int64_t real) noexcept nogil:
+cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
     """The scratch of PLANES: the gradients and the sums of a group, unless they are summed where they lie."""
-    cdef bint native = item == real and not plan.reduced
-    cdef bint grad_dense = plan.pooled_strides[3] == 1 and plan.pooled_strides[2] == plan.w.out
-    cdef bint sums_dense = plan.image_strides[3] == 1 and plan.image_strides[2] == plan.w.size
+    cdef MaxPool2d* pool = &plan.pool
+    cdef bint native = item == real and not pool.reduced
+    cdef bint grad_dense = pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out
+    cdef bint sums_dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
     cdef int64_t size = 0
-    plan.algorithm = PLANES
-    plan.band = plan.h.size
-    plan.bands = 1
-    plan.row_pitch = plan.h.out * plan.w.out
-    plan.sum_pitch = plan.h.size * plan.w.size
+    pool.algorithm = PLANES
+    pool.band = pool.h.size
+    pool.bands = 1
+    plan.row_pitch = pool.h.out * pool.w.out
+    plan.sum_pitch = pool.h.size * pool.w.size
     if native and grad_dense and sums_dense:
         return 0
     size = place(&plan.at_rows, size, LANES * plan.row_pitch * real)
     size = place(&plan.at_sums, size, LANES * plan.sum_pitch * real)
-    return place(&plan.at_cells, size, most(plan.w.size, LANES * plan.w.out) * item)
+    return place(&plan.at_cells, size, most(pool.w.size, LANES * pool.w.out) * item)
 
 
 cdef int32_t known_columns(const PoolAxis* w) noexcept nogil:
@@ -378,32 +382,31 @@ cdef int32_t known_columns(const PoolAxis* w) noexcept nogil:
     return ANY_COLUMNS
 
 
-cdef bint scatters_sooner(const MaxPool2dPlan* plan, int32_t known, int64_t item, int64_t real) noexcept nogil:
+cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, int64_t real) noexcept nogil:
     """Where GATHER takes longer if a comparison leaves no mask of lanes, measured with AVX2: of its time SCATTER takes
     0.2 to 0.9, but 1.1 to 1.5 in planes that leave the L2 cache before they are complete. The sums are the same."""
-    cdef const PoolAxis* w = &plan.w
-    cdef int64_t positions = plan.h.size * w.size
+    cdef const PoolAxis* w = &pool.w
+    cdef int64_t positions = pool.h.size * w.size
     cdef bint near = TEAM * positions * real <= L2_BYTES // 2
     if known == SAME:
         return False
     if w.stride == 1:
         if known:
-            return near or plan.argmax or item == 8
-        return near if plan.argmax else positions <= SHORT_PLANE
-    if plan.argmax and item == 2:
-        return positions <= (MIDDLE_PLANE if plan.disjoint else SHORT_PLANE)
-    if plan.argmax:
+            return near or pool.argmax or item == 8
+        return near if pool.argmax else positions <= SHORT_PLANE
+    if pool.argmax and item == 2:
+        return positions <= (MIDDLE_PLANE if pool.disjoint else SHORT_PLANE)
+    if pool.argmax:
         return near and (w.kernel == 3 or item == 8 or positions <= SHORT_PLANE)
     # Bits: rows of 16 windows and more fill the vectors of GATHER.
     if item == 2:
-        return positions <= (32 * 32 if plan.disjoint else 20 * 20)
+        return positions <= (32 * 32 if pool.disjoint else 20 * 20)
     if item == 4:
         return w.kernel == 3 and positions <= 40 * 40
     return near and (w.kernel == 3 or positions <= 32 * 32)
 
 
-cdef int64_t plan_rows(MaxPool2dPlan* plan, const Context* context, int64_t item, int64_t real,
-                       bint direct) noexcept nogil:
+cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t real, bint direct) noexcept nogil:
     """Choose the algorithm; returns the bytes of scratch. What the order of the sums depends on is chosen by the
     geometry and the dtype alone, not by the instruction set."""
     # With the columns of its kernel compiled in, gathering takes a quarter to 0.7 of the time of scattering; in its
@@ -411,31 +414,32 @@ cdef int64_t plan_rows(MaxPool2dPlan* plan, const Context* context, int64_t item
     # windows at stride 3. Small planes of short rows take up to 10 times as long so as in one go (only float64 in 3x3
     # windows at stride 1 without padding takes 0.8 times, in planes of 8x8). The order of the sums is the same
     # but for the columns SAME, which stay with GATHER. The rows of one channel must fit the scratch.
-    cdef int32_t known = known_columns(&plan.w)
-    cdef bint small = plan.h.size * plan.w.size <= SMALL_PLANE
-    if plan.kernel_size <= 2 * least(plan.w.out, LANES) and (
-            known or (plan.kernel_size <= GATHER_TERMS and plan.w.stride <= 2)) and (
-            known == SAME or not small or plan.w.out > SMALL_ROW) and (
-            context.kernels.lane_masks or not scatters_sooner(plan, known, item, real)) and (
-            (plan.h.terms + 5) * most(plan.w.size, plan.w.out) * real <= SCRATCH_BYTES):
+    cdef const MaxPool2d* pool = <const MaxPool2d*>plan
+    cdef int32_t known = known_columns(&pool.w)
+    cdef bint small = pool.h.size * pool.w.size <= SMALL_PLANE
+    if pool.kernel_size <= 2 * least(pool.w.out, LANES) and (
+            known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
+            known == SAME or not small or pool.w.out > SMALL_ROW) and (
+            context.kernels.lane_masks or not scatters_sooner(pool, known, item, real)) and (
+            (pool.h.terms + 5) * most(pool.w.size, pool.w.out) * real <= SCRATCH_BYTES):
         # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
         # indices: 0.5 to 0.6 of the time in planes of 7x7 with AVX2, as long in those of 14x14.
-        if known == SAME and plan.argmax and not context.kernels.lane_masks and (
-                plan.w.size <= APART_ROW and plan.h.size <= LISTED_WINDOWS // APART_ROW
-                and plan.h.out <= plan.h.size and plan.h.kernel <= MOST_PLACED):
-            return plan_scatter(plan, context.threads, item, real, True)
-        return plan_gather(plan, context.threads, item, real, direct)
+        if known == SAME and pool.argmax and not context.kernels.lane_masks and (
+                pool.w.size <= APART_ROW and pool.h.size <= LISTED_WINDOWS // APART_ROW
+                and pool.h.out <= pool.h.size and pool.h.kernel <= MOST_PLACED):
+            return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, True)
+        return plan_gather(<MaxPool2dGatherPlan*>plan, context.threads, item, real, direct)
     # For fewer windows than a vector of words holds PLANES takes 0.25 to 0.9 of the time of SCATTER, for more 0.9 to 3
     # times. Indices SCATTER adds as they are, in 0.45 to 1.1 of the time of a PLANES of theirs.
-    if small and not plan.argmax and (plan.h.out * plan.w.out < LANES or most(plan.h.kernel, plan.w.kernel)
+    if small and not pool.argmax and (pool.h.out * pool.w.out < LANES or most(pool.h.kernel, pool.w.kernel)
                                       > MOST_PLACED):
-        return plan_planes(plan, item, real)
-    return plan_scatter(plan, context.threads, item, real, False)
+        return plan_planes(<MaxPool2dScatterPlan*>plan, item, real)
+    return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, False)
 
 
 cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t bad) noexcept nogil:
     """The refusal of an argmax index that lies outside its window; `bad` counts the indices of the mask."""
-    cdef const MaxPool2dPlan* plan = <const MaxPool2dPlan*>plan_pointer
+    cdef const MaxPool2d* plan = <const MaxPool2d*>plan_pointer
     cdef Context context
     cdef int32_t index = 0
     cdef int64_t ow = bad % plan.w.out
@@ -457,12 +461,14 @@ cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t 
 
 cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* indices,
                        const Tensor* grad_input, const MaxPool2dShapes* shapes, Executor** result) noexcept nogil:
-    cdef MaxPool2dPlan* plan
+    cdef MaxPool2d* pool
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
     cdef int64_t bytes, scratch, lanes, channels, batch
+    cdef RangeFn* kernels
     cdef int status
-    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK_BACKWARD, sizeof(MaxPool2dPlan))
+    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK_BACKWARD,
+                                           most(sizeof(MaxPool2dGatherPlan), sizeof(MaxPool2dScatterPlan)))
     if executor == NULL:
         return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
     add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
@@ -481,47 +487,32 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     if context.threads > 1 and grad_output.strides[self.rank - 3] != 1 and (
             batch * ceil_div(channels, LANES) < UNITS_PER_THREAD * context.threads):
         lanes = TEAM
-    plan = <MaxPool2dPlan*>executor.plan
-    if not start_plan(context, self, grad_output, grad_input, shapes, lanes, plan):
+    pool = <MaxPool2d*>executor.plan
+    if not start_plan(context, self, grad_output, grad_input, shapes, lanes, pool):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
-    if plan.argmax:
+    if pool.argmax:
         executor.explain = explain_index
-    bytes = traffic(grad_output, item) + traffic(grad_input, item) + plan.mask_end
-    plan.far = bytes > FAR_BYTES
-    scratch = plan_rows(plan, context, item, real,
-                        item == real and plan.pooled_strides[3] == 1 and not plan.reduced)
-    set_work(executor, context, context.kernels.max_pool2d_backward[slot_of(grad_output.dtype)], plan.units, bytes,
-             scratch)
+    bytes = traffic(grad_output, item) + traffic(grad_input, item) + pool.mask_end
+    scratch = plan_rows(executor.plan, context, item, real,
+                        item == real and pool.pooled_strides[3] == 1 and not pool.reduced)
+    kernels = <RangeFn*>context.kernels.max_pool2d_scatter
+    if pool.algorithm == GATHER:
+        kernels = <RangeFn*>context.kernels.max_pool2d_gather
+        (<MaxPool2dGatherPlan*>executor.plan).far = bytes > FAR_BYTES
+    set_work(executor, context, kernels[slot_of(grad_output.dtype)], pool.units, bytes, scratch)
     return SUCCESS
-
-
-cdef void copy_shared(MaxPool2dForwardPlan* plan, const MaxPool2dPlan* shared) noexcept nogil:
-    """What start_plan found."""
-    plan.h = shared.h
-    plan.w = shared.w
-    plan.channels = shared.channels
-    memcpy(plan.out_strides, shared.pooled_strides, sizeof(plan.out_strides))
-    memcpy(plan.self_strides, shared.image_strides, sizeof(plan.self_strides))
-    plan.lanes = shared.lanes
-    plan.groups = shared.groups
-    plan.kernel_size = shared.kernel_size
-    plan.pitch = shared.pitch
-    plan.mask_end = shared.mask_end
-    plan.mask_bytes = shared.mask_bytes
-    plan.argmax = shared.argmax
-    plan.reduced = shared.reduced
-    memcpy(plan.full_stride, shared.full_stride, sizeof(plan.full_stride))
 
 
 cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nogil:
     """The scratch of the forward."""
-    cdef PoolAxis* h = &plan.h
-    cdef PoolAxis* w = &plan.w
+    cdef MaxPool2d* pool = &plan.pool
+    cdef PoolAxis* h = &pool.h
+    cdef PoolAxis* w = &pool.w
     cdef int64_t slot, row
     cdef int64_t size = 0
     # A kernel that is mostly padding is scanned too: phases would be as long as the kernel.
-    plan.algorithm = (PHASES if w.stride <= MOST_PHASES and w.out >= LEAST_WINDOWS and w.kernel <= 2 * w.size
+    pool.algorithm = (PHASES if w.stride <= MOST_PHASES and w.out >= LEAST_WINDOWS and w.kernel <= 2 * w.size
                       else SCAN)
     # A phase of a row holds a value for every window and every step of the kernel, and a vector more.
     plan.phases = least(w.stride, w.kernel)
@@ -530,11 +521,11 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     slot = plan.phase_pitch * plan.phases * real
     row = plan.row_pitch * real
     plan.lines = 1
-    if plan.algorithm == PHASES:
+    if pool.algorithm == PHASES:
         # Rows that the next windows need too are split again: of a few kernels' height that is a small part.
         plan.kept = most(quotient(ROWS_BYTES, slot), h.kernel if h.kernel <= h.stride else KEPT_KERNELS * h.kernel)
         plan.kept = most(least(plan.kept, quotient(TALL_BYTES, slot)), 1)
-        plan.kept = least(plan.kept, (plan.band - 1) * h.stride + h.kernel) if w.kernel <= MOST_COLUMNS else 1
+        plan.kept = least(plan.kept, (pool.band - 1) * h.stride + h.kernel) if w.kernel <= MOST_COLUMNS else 1
         if plan.kept >= h.kernel:
             plan.lines = quotient(plan.kept - h.kernel, h.stride) + 1
     size = place(&plan.at_rows, size, plan.kept * slot)
@@ -547,14 +538,14 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     size = place(&plan.at_places, size, plan.lines * plan.row_pitch * 4)
     if plan.coded:
         # The last vector of a row reaches beyond it.
-        size = place(&plan.at_codes, size, LANES * (plan.band * w.out + LANES) * 2)
+        size = place(&plan.at_codes, size, LANES * (pool.band * w.out + LANES) * 2)
     return size
 
 
 cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* out, const Tensor* indices,
                       const MaxPool2dShapes* shapes, Executor** result) noexcept nogil:
-    cdef MaxPool2dPlan shared
     cdef MaxPool2dForwardPlan* plan
+    cdef MaxPool2d* pool
     cdef int64_t item = item_size(self.dtype)
     cdef int64_t band, scratch
     cdef int status
@@ -569,22 +560,19 @@ cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* 
         delete_executor(executor)
         return status
     result[0] = executor
-    memset(&shared, 0, sizeof(shared))
-    if not start_plan(context, self, out, self, shapes, 1, &shared):
+    plan = <MaxPool2dForwardPlan*>executor.plan
+    pool = &plan.pool
+    if not start_plan(context, self, out, self, shapes, 1, pool):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
-    plan = <MaxPool2dForwardPlan*>executor.plan
-    copy_shared(plan, &shared)
-    plan.coded = not plan.argmax and plan.kernel_size <= CODED_KERNEL
-    band = plan.h.out
+    plan.coded = not pool.argmax and pool.kernel_size <= CODED_KERNEL
+    band = pool.h.out
     if plan.coded:
-        band = most(1, quotient(BAND_BYTES, plan.w.out * 2 * LANES))
-    plan.band = split_rows(&shared, plan.h.out, band, context.threads, 0)
-    plan.bands = shared.bands
-    plan.units = shared.units
+        band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
+    split_rows(pool, pool.h.out, band, context.threads, 0)
     scratch = plan_windows(plan, 8 if self.dtype == DT_DOUBLE else 4)
-    set_work(executor, context, context.kernels.max_pool2d[slot_of(self.dtype)], plan.units,
-             traffic(self, item) + traffic(out, item) + plan.mask_bytes, scratch)
+    set_work(executor, context, context.kernels.max_pool2d_forward[slot_of(self.dtype)], pool.units,
+             traffic(self, item) + traffic(out, item) + pool.mask_bytes, scratch)
     return SUCCESS
 
 

@@ -145,8 +145,9 @@ cdef enum Slot:
     SLOTS
 
 cdef struct KernelTable:
-    RangeFn[REAL_SLOTS] max_pool2d_backward
-    RangeFn[REAL_SLOTS] max_pool2d
+    RangeFn[REAL_SLOTS] max_pool2d_gather
+    RangeFn[REAL_SLOTS] max_pool2d_scatter
+    RangeFn[REAL_SLOTS] max_pool2d_forward
     RangeFn[REAL_SLOTS] upsample_nearest_exact1d_backward
     RangeFn[REAL_SLOTS] avg_pool2d_backward
     RangeFn[REAL_SLOTS] im2col_backward

@@ -65,18 +65,18 @@ cdef void compare_rows(const Pass* p, element* to, char* places, const real* scr
 
 cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* row, real* cells) noexcept nogil:
     """A row of the image into its phases, or as it is."""
-    cdef int64_t stride = plan.w.stride
-    cdef int64_t pad = plan.w.pad
-    cdef int64_t size = plan.w.size
-    cdef int64_t n = plan.w.out + plan.w.terms - 1      # elements of a phase
+    cdef int64_t stride = plan.pool.w.stride
+    cdef int64_t pad = plan.pool.w.pad
+    cdef int64_t size = plan.pool.w.size
+    cdef int64_t n = plan.pool.w.out + plan.pool.w.terms - 1      # elements of a phase
     cdef int64_t r, j, j_end, iw
     if stride == 1:
         # A kernel may end before the row does.
         cells = to + pad
         size = least(n - pad, size)
-    load_row(cells, row, plan.self_strides[3], size)
+    load_row(cells, row, plan.pool.image_strides[3], size)
     if real is float:
-        if plan.reduced:
+        if plan.pool.reduced:
             round_to_half_row(cells, size)
     if stride == 1:
         return
@@ -99,12 +99,12 @@ cdef void split_rows(const MaxPool2dForwardPlan* plan, real* to, const element* 
                      real* cells) noexcept nogil:
     """Rows of the image into the scratch, where the padding has been set to -inf."""
     cdef int64_t slot = plan.phases * plan.phase_pitch
-    cdef int64_t down = plan.self_strides[2]
-    cdef int64_t size = plan.w.size
-    cdef int64_t pad = plan.w.pad
+    cdef int64_t down = plan.pool.image_strides[2]
+    cdef int64_t size = plan.pool.w.size
+    cdef int64_t pad = plan.pool.w.pad
     cdef real* even
     cdef real* odd
-    if plan.w.stride == 2 and plan.phases == 2 and plan.self_strides[3] == 1 and not plan.reduced:
+    if plan.pool.w.stride == 2 and plan.phases == 2 and plan.pool.image_strides[3] == 1 and not plan.pool.reduced:
         # Of even columns, and of odd ones. One element may be more than any window needs.
         even = to + (pad & 1) * plan.phase_pitch + (pad >> 1)
         odd = to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1)
@@ -126,7 +126,7 @@ cdef void find_offsets(const MaxPool2dForwardPlan* plan, Pass* p, int64_t kw) no
     cdef int64_t t = quotient(kw, plan.phases)
     cdef int64_t r = kw - t * plan.phases
     cdef int64_t k
-    p.columns = least(plan.w.kernel - kw, MOST_COLUMNS)
+    p.columns = least(plan.pool.w.kernel - kw, MOST_COLUMNS)
     for k in range(p.columns):
         p.offsets[k] = r * plan.phase_pitch + t
         r += 1
@@ -142,7 +142,7 @@ cdef void compare_parts(const MaxPool2dForwardPlan* plan, Pass* p, element* to, 
     cdef int64_t lines = p.rows
     cdef int64_t high = p.high
     cdef int64_t top = p.top
-    cdef int64_t part = most(quotient(PART, plan.w.kernel), 1)
+    cdef int64_t part = most(quotient(PART, plan.pool.w.kernel), 1)
     cdef int64_t begin, end, kw
     p.rows = 1
     while lines > 0:
@@ -152,14 +152,14 @@ cdef void compare_parts(const MaxPool2dForwardPlan* plan, Pass* p, element* to, 
             p.low = begin
             p.high = least(begin + part, end)
             kw = 0
-            while kw < plan.w.kernel:
-                if plan.w.kernel > MOST_COLUMNS:
+            while kw < plan.pool.w.kernel:
+                if plan.pool.w.kernel > MOST_COLUMNS:
                     find_offsets(plan, p, kw)
-                p.place = kw - plan.w.pad if plan.argmax else kw
+                p.place = kw - plan.pool.w.pad if plan.pool.argmax else kw
                 p.step = p.pitch - p.columns + 1
                 p.begins = begin == most(p.top, 0) and kw == 0
                 kw += p.columns
-                p.ends = p.high == least(p.top + p.kernel, plan.h.size) and kw == plan.w.kernel
+                p.ends = p.high == least(p.top + p.kernel, plan.pool.h.size) and kw == plan.pool.w.kernel
                 compare_rows(p, to, places, image, best, labels, starts, firsts)
             begin = p.high
         p.top += p.down
@@ -198,40 +198,40 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     cdef const real* firsts = <const real*>(work.scratch + plan.at_firsts)
     cdef element* narrow = <element*>(work.scratch + plan.at_maxima)
     cdef char* wide = work.scratch + plan.at_places
-    cdef int64_t n = plan.w.out
-    cdef bint whole = plan.kernel_size <= WHOLE and plan.kept >= plan.h.kernel
+    cdef int64_t n = plan.pool.w.out
+    cdef bint whole = plan.pool.kernel_size <= WHOLE and plan.kept >= plan.pool.h.kernel
     cdef bint full = whole and n >= VECTOR_BYTES // <int64_t>sizeof(real)   # vectors of windows end in their row
-    cdef bint direct = full and plan.out_strides[3] == 1
+    cdef bint direct = full and plan.pool.pooled_strides[3] == 1
     cdef int64_t lines, low, high, bottom, i
     cdef char* places = <char*>work.codes
     cdef element* to
     cdef Pass p
     p.windows = n
-    p.down = plan.h.stride
-    p.kernel = plan.h.kernel
+    p.down = plan.pool.h.stride
+    p.kernel = plan.pool.h.kernel
     p.slot = plan.phase_pitch * plan.phases
-    p.pitch = plan.w.size if plan.argmax else plan.w.kernel
-    p.across = 0 if plan.argmax else plan.w.kernel
-    p.to_down = plan.out_strides[2] if direct else plan.row_pitch
-    p.places_down = 2 * n if plan.coded else 4 * n if plan.argmax and full else 4 * plan.row_pitch
+    p.pitch = plan.pool.w.size if plan.pool.argmax else plan.pool.w.kernel
+    p.across = 0 if plan.pool.argmax else plan.pool.w.kernel
+    p.to_down = plan.pool.pooled_strides[2] if direct else plan.row_pitch
+    p.places_down = 2 * n if plan.coded else 4 * n if plan.pool.argmax and full else 4 * plan.row_pitch
     p.coded = plan.coded
     find_offsets(plan, &p, 0)
     while rows > 0:
         lines = least(plan.lines, rows)
-        p.top = oh * plan.h.stride - plan.h.pad
+        p.top = oh * plan.pool.h.stride - plan.pool.h.pad
         low = most(p.top, 0)
-        bottom = least(p.top + (lines - 1) * plan.h.stride + plan.h.kernel, plan.h.size)
-        to = out__hw + oh * plan.out_strides[2] if direct else narrow
+        bottom = least(p.top + (lines - 1) * plan.pool.h.stride + plan.pool.h.kernel, plan.pool.h.size)
+        to = out__hw + oh * plan.pool.pooled_strides[2] if direct else narrow
         if not plan.coded:
-            places = work.mask + 4 * oh * n if plan.argmax and full else wide
+            places = work.mask + 4 * oh * n if plan.pool.argmax and full else wide
         while low < bottom:
             high = least(low + plan.kept, bottom)
-            split_rows(plan, image, self__hw + low * plan.self_strides[2], high - low, cells)
+            split_rows(plan, image, self__hw + low * plan.pool.image_strides[2], high - low, cells)
             p.rows = lines
             p.held = p.low = low
             p.high = low = high
             if whole:
-                p.place = -plan.w.pad if plan.argmax else 0
+                p.place = -plan.pool.w.pad if plan.pool.argmax else 0
                 p.step = p.pitch - p.columns + 1
                 p.begins = p.ends = True
                 compare_rows(&p, to, places, <const real*>image, best, labels, starts, firsts)
@@ -239,12 +239,12 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
                 compare_parts(plan, &p, to, places, <const real*>image, best, labels, starts, firsts)
         for i in range(lines):
             if not direct:
-                store_row(out__hw + (oh + i) * plan.out_strides[2], plan.out_strides[3],
+                store_row(out__hw + (oh + i) * plan.pool.pooled_strides[2], plan.pool.pooled_strides[3],
                           <const element*>narrow + i * plan.row_pitch, n)
-            if plan.argmax and not full:
+            if plan.pool.argmax and not full:
                 memcpy(work.mask + 4 * (oh + i) * n, wide + 4 * i * plan.row_pitch, <size_t>(4 * n))
-            elif not plan.coded and not plan.argmax:
-                set_bits(work.mask + 2 * (oh + i) * n, <const int32_t*>wide + i * plan.row_pitch, plan.pitch,
+            elif not plan.coded and not plan.pool.argmax:
+                set_bits(work.mask + 2 * (oh + i) * n, <const int32_t*>wide + i * plan.row_pitch, plan.pool.pitch,
                          work.bit, n)
         if plan.coded:
             places += 2 * n * lines
@@ -260,27 +260,27 @@ cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     cdef int32_t* places = <int32_t*>(work.scratch + plan.at_places)
     cdef element* narrow = <element*>(work.scratch + plan.at_maxima)
     cdef uint16_t* codes = work.codes
-    cdef int64_t label_pitch = plan.w.size if plan.argmax else plan.w.kernel
-    cdef int64_t along = plan.w.stride if plan.argmax else 0
-    cdef int64_t n = plan.w.out
+    cdef int64_t label_pitch = plan.pool.w.size if plan.pool.argmax else plan.pool.w.kernel
+    cdef int64_t along = plan.pool.w.stride if plan.pool.argmax else 0
+    cdef int64_t n = plan.pool.w.out
     cdef int64_t top, ih, base, ow, iw, left
     cdef real value, maximum
     for oh in range(oh, oh + rows):
-        top = oh * plan.h.stride - plan.h.pad
+        top = oh * plan.pool.h.stride - plan.pool.h.pad
         ih = most(top, 0)
-        base = (ih - top) * label_pitch + (top * plan.w.size - plan.w.pad if plan.argmax else 0)
+        base = (ih - top) * label_pitch + (top * plan.pool.w.size - plan.pool.w.pad if plan.pool.argmax else 0)
         for ow in range(n):
             best[ow] = -INFINITY
-            places[ow] = <int32_t>(base + ow * along + most(plan.w.pad - ow * plan.w.stride, 0))
-        for ih in range(ih, least(top + plan.h.kernel, plan.h.size)):
-            load_row(cells, self__hw + ih * plan.self_strides[2], plan.self_strides[3], plan.w.size)
+            places[ow] = <int32_t>(base + ow * along + most(plan.pool.w.pad - ow * plan.pool.w.stride, 0))
+        for ih in range(ih, least(top + plan.pool.h.kernel, plan.pool.h.size)):
+            load_row(cells, self__hw + ih * plan.pool.image_strides[2], plan.pool.image_strides[3], plan.pool.w.size)
             if real is float:
-                if plan.reduced:
-                    round_to_half_row(cells, plan.w.size)
+                if plan.pool.reduced:
+                    round_to_half_row(cells, plan.pool.w.size)
             for ow in range(n):
-                left = ow * plan.w.stride - plan.w.pad
+                left = ow * plan.pool.w.stride - plan.pool.w.pad
                 maximum = best[ow]
-                for iw in range(most(left, 0), least(left + plan.w.kernel, plan.w.size)):
+                for iw in range(most(left, 0), least(left + plan.pool.w.kernel, plan.pool.w.size)):
                     value = cells[iw]
                     if value > maximum or value != value:
                         maximum = value
@@ -288,15 +288,15 @@ cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
                 best[ow] = maximum
             base += label_pitch
         narrow_row(narrow, <const real*>best, n)
-        store_row(out__hw + oh * plan.out_strides[2], plan.out_strides[3], <const element*>narrow, n)
+        store_row(out__hw + oh * plan.pool.pooled_strides[2], plan.pool.pooled_strides[3], <const element*>narrow, n)
         if plan.coded:
             for ow in range(n):
                 codes[ow] = <uint16_t>places[ow]
             codes += n
-        elif plan.argmax:
+        elif plan.pool.argmax:
             memcpy(work.mask + 4 * oh * n, places, <size_t>(4 * n))
         else:
-            set_bits(work.mask + 2 * oh * n, <const int32_t*>places, plan.pitch, work.bit, n)
+            set_bits(work.mask + 2 * oh * n, <const int32_t*>places, plan.pool.pitch, work.bit, n)
 
 
 cdef inline void mark(vector* word, vector* next_word, const uint16_t* codes, int64_t pitch, int lanes,
@@ -347,9 +347,9 @@ cdef void prepare(const MaxPool2dForwardPlan* plan, char* scratch, const real* c
     cdef int64_t i, start, first
     for i in range(plan.kept * plan.phases * plan.phase_pitch):
         rows[i] = -INFINITY
-    for i in range(plan.w.out + LANES):
-        start = i * plan.w.stride if plan.argmax else 0
-        first = start + most(plan.w.pad - i * plan.w.stride, 0)
+    for i in range(plan.pool.w.out + LANES):
+        start = i * plan.pool.w.stride if plan.pool.argmax else 0
+        first = start + most(plan.pool.w.pad - i * plan.pool.w.stride, 0)
         if real is double:
             (<int64_t*>starts)[i] = start
             (<int64_t*>firsts)[i] = first
@@ -365,57 +365,57 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
     cdef element* out__nchw = <element*>data[1]
     cdef const element* self__hw
     cdef element* out__hw
-    cdef int64_t windows = plan.w.out
-    cdef int64_t share = ceil_div(plan.mask_bytes - plan.mask_end, plan.units)
-    cdef int64_t oh = begin % plan.bands * plan.band
-    cdef int64_t group = begin // plan.bands
-    cdef int64_t n = group // plan.groups
+    cdef int64_t windows = plan.pool.w.out
+    cdef int64_t share = ceil_div(plan.pool.mask_bytes - plan.pool.mask_end, plan.pool.units)
+    cdef int64_t oh = begin % plan.pool.bands * plan.pool.band
+    cdef int64_t group = begin // plan.pool.bands
+    cdef int64_t n = group // plan.pool.groups
     cdef int64_t i, k, c, lane, lanes, rows, first, size
     cdef Work work
     cdef char* words
-    group -= n * plan.groups
+    group -= n * plan.pool.groups
     work.scratch = scratch
     prepare(plan, scratch, compared)
     while begin < end:
         # What no window uses of the container is zeroed in equal shares.
-        first = least(plan.mask_end + begin * share, plan.mask_bytes)
-        memset(data[2] + first, 0, <size_t>(least(first + share, plan.mask_bytes) - first))
+        first = least(plan.pool.mask_end + begin * share, plan.pool.mask_bytes)
+        memset(data[2] + first, 0, <size_t>(least(first + share, plan.pool.mask_bytes) - first))
         begin += 1
-        rows = least(plan.band, plan.h.out - oh)
-        lanes = least(plan.lanes, plan.channels - group * plan.lanes)
+        rows = least(plan.pool.band, plan.pool.h.out - oh)
+        lanes = least(plan.pool.lanes, plan.pool.channels - group * plan.pool.lanes)
         first = oh * windows
         size = rows * windows
-        if plan.argmax:
-            work.mask = data[2] + 4 * (n * plan.groups + group) * plan.h.out * windows
+        if plan.pool.argmax:
+            work.mask = data[2] + 4 * (n * plan.pool.groups + group) * plan.pool.h.out * windows
         else:
-            work.mask = data[2] + 2 * (n * plan.groups + group) * plan.kernel_size * plan.pitch
-            for k in range(plan.kernel_size):
+            work.mask = data[2] + 2 * (n * plan.pool.groups + group) * plan.pool.kernel_size * plan.pool.pitch
+            for k in range(plan.pool.kernel_size):
                 # The last band zeroes the rest of the row; bits that are set one by one want zeros to begin with.
                 i = first + size if plan.coded else first
-                c = plan.pitch if oh + rows == plan.h.out else first + size
-                memset(work.mask + 2 * (k * plan.pitch + i), 0, <size_t>(2 * (c - i)))
+                c = plan.pool.pitch if oh + rows == plan.pool.h.out else first + size
+                memset(work.mask + 2 * (k * plan.pool.pitch + i), 0, <size_t>(2 * (c - i)))
         for lane in range(lanes):
-            c = group * plan.lanes + lane
-            self__hw = self__nchw + n * plan.self_strides[0] + c * plan.self_strides[1]
-            out__hw = out__nchw + n * plan.out_strides[0] + c * plan.out_strides[1]
+            c = group * plan.pool.lanes + lane
+            self__hw = self__nchw + n * plan.pool.image_strides[0] + c * plan.pool.image_strides[1]
+            out__hw = out__nchw + n * plan.pool.pooled_strides[0] + c * plan.pool.pooled_strides[1]
             work.codes = <uint16_t*>(scratch + plan.at_codes) + lane * size if plan.coded else NULL
             work.bit = <unsigned>(1 << lane)
-            if plan.algorithm == SCAN:
+            if plan.pool.algorithm == SCAN:
                 scan_rows(plan, &work, self__hw, out__hw, oh, rows, compared)
             else:
                 pass_rows(plan, &work, self__hw, out__hw, oh, rows, compared)
         if plan.coded:
             k = 0
-            while k < plan.kernel_size:
-                words = work.mask + 2 * (k * plan.pitch + first)
-                make_words(words, words + 2 * plan.pitch if k + 1 < plan.kernel_size else words,
+            while k < plan.pool.kernel_size:
+                words = work.mask + 2 * (k * plan.pool.pitch + first)
+                make_words(words, words + 2 * plan.pool.pitch if k + 1 < plan.pool.kernel_size else words,
                            <const uint16_t*>(scratch + plan.at_codes), size, lanes, k, size)
                 k += 2
-        oh += plan.band
-        if oh >= plan.h.out:
+        oh += plan.pool.band
+        if oh >= plan.pool.h.out:
             oh = 0
             group += 1
-            if group == plan.groups:
+            if group == plan.pool.groups:
                 group = 0
                 n += 1
     return ALL_GOOD
@@ -441,7 +441,7 @@ cdef int64_t forward_bf16(const void* plan, char** data, char* scratch, int64_t 
 
 cdef void max_pool2d_forward_kernels(KernelTable* table) noexcept nogil:
     """Put this instruction set's kernels into the table."""
-    table.max_pool2d[<int>SLOT_F32] = forward_f32
-    table.max_pool2d[<int>SLOT_F64] = forward_f64
-    table.max_pool2d[<int>SLOT_F16] = forward_f16
-    table.max_pool2d[<int>SLOT_BF16] = forward_bf16
+    table.max_pool2d_forward[<int>SLOT_F32] = forward_f32
+    table.max_pool2d_forward[<int>SLOT_F64] = forward_f64
+    table.max_pool2d_forward[<int>SLOT_F16] = forward_f16
+    table.max_pool2d_forward[<int>SLOT_BF16] = forward_bf16

@@ -34,6 +34,12 @@ typedef float simd_vector_half __attribute__((vector_size(SIMD_HALF_BYTES)));
 typedef float simd_vector_16 __attribute__((vector_size(16)));
 typedef float simd_vector_32 __attribute__((vector_size(SIMD_BYTES > 16 ? 32 : 16)));
 
+/* Integers in lanes, to which C's own operators are applied. Of those of 2 bytes 32 are compared as fast as 64. */
+typedef uint32_t simd_lanes_of_4 __attribute__((vector_size(SIMD_BYTES)));
+typedef uint32_t simd_lanes_of_4_half __attribute__((vector_size(SIMD_HALF_BYTES)));
+typedef uint32_t simd_lanes_of_4_16 __attribute__((vector_size(16)));
+typedef uint16_t simd_lanes_of_2 __attribute__((vector_size(SIMD_BYTES > 16 ? 32 : 16)));
+
 /* Cells of memory that are moved, whatever they hold. */
 typedef uint16_t __attribute__((may_alias)) simd_cell_2;
 typedef uint32_t __attribute__((may_alias)) simd_cell_4;
@@ -119,6 +125,38 @@ SIMD_INLINE void simd_fence(void)
 /* x += 0: -0.0 becomes +0.0. */
 #define simd_plus_zero_f32(x) SIMD_SET(x, SIMD_AS(float, x) + 0)
 #define simd_plus_zero_f64(x) SIMD_SET(x, SIMD_AS(double, x) + 0)
+
+/* x = the lesser of a and b, of unsigned integers of 4 bytes. */
+#define simd_least_4(x, a, b) simd_least(x, a, b, sizeof *(x))
+
+SIMD_INLINE void simd_least(void *x, const void *a, const void *b, size_t bytes)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64)
+        _mm512_storeu_si512(x, _mm512_min_epu32(_mm512_loadu_si512(a), _mm512_loadu_si512(b)));
+#endif
+#if SIMD_BYTES >= 32
+    if (bytes == 32)
+        _mm256_storeu_si256((__m256i *)x, _mm256_min_epu32(_mm256_loadu_si256((const __m256i *)a),
+                                                           _mm256_loadu_si256((const __m256i *)b)));
+#endif
+    if (bytes == 16) {
+        simd_lanes_of_4_16 c, d, less;
+        memcpy(&c, a, 16);
+        memcpy(&d, b, 16);
+#if defined(__SSE4_1__)
+        (void)less;
+        c = (simd_lanes_of_4_16)_mm_min_epu32((__m128i)c, (__m128i)d);
+#elif defined(__aarch64__)
+        (void)less;
+        c = (simd_lanes_of_4_16)vminq_u32((uint32x4_t)c, (uint32x4_t)d);
+#else
+        less = (simd_lanes_of_4_16)(c < d);
+        c = (c & less) | (d & ~less);
+#endif
+        memcpy(x, &c, 16);
+    }
+}
 
 /* x = a + number, of integers of 4 and of 8 bytes; a sum that they cannot hold loses its upper bits. */
 #define simd_count_4(x, a, number) SIMD_SET(x, SIMD_AS(uint32_t, a) + (uint32_t)(number))

@@ -29,6 +29,12 @@ cdef extern from "simd.h" nogil:
         pass
     ctypedef struct vector_32 "simd_vector_32":
         pass
+    # Integers in lanes: to Cython they are numbers (of a type each, to tell them apart), and C applies its operators to all lanes. A comparison leaves all
+    # ones or zeros, once it is cast. Of 4 bytes they are as wide as a vector, half as wide, and of 16 bytes.
+    ctypedef unsigned short lanes_of_2 "simd_lanes_of_2"
+    ctypedef unsigned int lanes_of_4 "simd_lanes_of_4"
+    ctypedef unsigned long lanes_of_4_half "simd_lanes_of_4_half"
+    ctypedef unsigned long long lanes_of_4_16 "simd_lanes_of_4_16"
     # Cells of memory, whatever lies there.
     ctypedef unsigned short cell_2 "simd_cell_2"
     ctypedef unsigned int cell_4 "simd_cell_4"
@@ -84,6 +90,7 @@ cdef extern from "simd.h" nogil:
     void simd_plus_zero_f32(void* x) noexcept
     void simd_plus_zero_f64(void* x) noexcept
     void simd_plus_zero_bits(void* x) noexcept
+    void simd_least_4(void* x, void* a, void* b) noexcept
     void simd_count_4(void* x, void* a, int64_t number) noexcept
     void simd_count_8(void* x, void* a, int64_t number) noexcept
     void simd_take_greater_f32(void* most, void* where, void* value, void* place) noexcept

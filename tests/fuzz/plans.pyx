@@ -13,7 +13,7 @@ def algorithm(uintptr_t pointer):
     """Its name, and what else sends the kernel another way."""
     cdef t.Executor* executor = <t.Executor*>pointer
     cdef avg.AvgPool2dPlan* a = <avg.AvgPool2dPlan*>executor.plan
-    cdef maxpool.MaxPool2dPlan* m = <maxpool.MaxPool2dPlan*>executor.plan
+    cdef maxpool.MaxPool2dGatherPlan* m = <maxpool.MaxPool2dGatherPlan*>executor.plan
     cdef maxpool.MaxPool2dForwardPlan* f = <maxpool.MaxPool2dForwardPlan*>executor.plan
     cdef im2col.Im2colPlan* i = <im2col.Im2colPlan*>executor.plan
     cdef up.UpsampleNearestExact1dPlan* u = <up.UpsampleNearestExact1dPlan*>executor.plan
@@ -23,12 +23,13 @@ def algorithm(uintptr_t pointer):
         name = {avg.FILL: "FILL", avg.DOUBLE: "DOUBLE", avg.BANDED: "BANDED", avg.STREAMED: "STREAMED"}[a.algorithm]
         return name + " group" * (a.group > 1) + " divisors" * (not a.constant_divisor) + threads
     if executor.op == t.MAX_POOL2D_WITH_MASK_BACKWARD:
-        name = {maxpool.GATHER: "GATHER", maxpool.SCATTER: "SCATTER", maxpool.PLANES: "PLANES"}[m.algorithm]
-        name += f" {m.known}" * (m.algorithm == maxpool.GATHER) + " flat" * m.flat
-        return name + " argmax" * m.argmax + threads
+        name = {maxpool.GATHER: "GATHER", maxpool.SCATTER: "SCATTER", maxpool.PLANES: "PLANES"}[m.pool.algorithm]
+        if m.pool.algorithm == maxpool.GATHER:
+            name += f" {m.known}" + " flat" * m.flat
+        return name + " argmax" * m.pool.argmax + threads
     if executor.op == t.MAX_POOL2D_WITH_MASK:
-        name = {maxpool.PHASES: "PHASES", maxpool.SCAN: "SCAN"}[f.algorithm]
-        return name + " parts" * (f.kept < f.h.kernel) + " coded" * f.coded + " argmax" * f.argmax + threads
+        name = {maxpool.PHASES: "PHASES", maxpool.SCAN: "SCAN"}[f.pool.algorithm]
+        return name + " parts" * (f.kept < f.pool.h.kernel) + " coded" * f.coded + " argmax" * f.pool.argmax + threads
     if executor.op == t.IM2COL_BACKWARD:
         name = {im2col.SCATTER: "SCATTER", im2col.GATHER: "GATHER", im2col.INTERLEAVE: "INTERLEAVE"}[i.algorithm]
         return name + " packs" * i.packs + " turns" * i.turns + " streams" * i.streams + threads

@@ -241,6 +241,7 @@ PRIMITIVES = {
     "and": (FLOATS, "u1 u1 u1", (16, 16, 16), lambda a, b: a & b),
     "store_half": (FLOATS, "f4 u1 f2", (16, 0, 8), lambda a, b: a.astype(F16)),
     "scale_f32": (FLOATS, "f4 u1 f4", (16, 0, 16), lambda a, b: a * np.float32(0.3)),
+    "least_4": (FLOATS, "u4 u4 u4", (16, 16, 16), np.minimum),
     "count_4": (FLOATS, "u4 u1 u4", (16, 0, 16), lambda a, b: a - np.uint32(5)),
     "count_8": (FLOATS, "u8 u1 u8", (16, 0, 16), lambda a, b: a - np.uint64(5)),
     "take_greater_f32": (FLOATS, "f4 f4 u4", (32, 32, 32), greater(np.dtype(np.float32))),

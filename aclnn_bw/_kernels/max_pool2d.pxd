@@ -1,4 +1,0 @@
-"""The kernels of MaxPool2dWithMaskBackward. The build renames the C function for each instruction set."""
-from aclnn_bw._core.types cimport KernelTable
-
-cdef extern void max_pool2d_kernels "aclnn_bw_max_pool2d_kernels" (KernelTable* table) noexcept nogil

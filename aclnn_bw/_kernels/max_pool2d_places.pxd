@@ -1,0 +1,359 @@
+# cython: cdivision=True
+"""Windows that are scattered: each adds its gradient to the sum at the position of its maximum, ascending.
+
+What is scattered are terms of sums, or, where no two windows have a position in common, the bits of float16 and
+bfloat16. For kernels of up to 16x16 positions the words of a block of windows are first turned into each channel's
+kernel row and column, a nibble each, by a few operations for 16 channels and a vector of windows together; where a
+channel has exactly one bit in each of them, its windows are added without a branch. Else the set bits of each word are
+walked.
+
+Bounds. A place is found by a nibble, and compared with the sums' rows and columns; an index has been found to lie in
+its window. Words are read in vectors, up to 15 of them beyond a row's windows: a row of the table ends in 16 words or
+more that belong to no window.
+"""
+from libc.stdint cimport int64_t, uint16_t, uint32_t
+
+from aclnn_bw._core.arithmetic cimport least, most
+from aclnn_bw._core.max_pool2d cimport BLOCK, LANES, MaxPool2d
+from aclnn_bw._kernels.max_pool2d_indices cimport index_at
+from aclnn_bw._kernels.max_pool2d_rows cimport term
+from aclnn_bw._kernels.simd cimport lanes_of_2, prefetch, simd_load, simd_store, simd_zero
+
+cdef extern from *:
+    """
+    typedef uint16_t __attribute__((aligned(1), may_alias)) aclnn_bw_word;
+    """
+    ctypedef uint16_t word_at "aclnn_bw_word"
+    int lowest_bit "__builtin_ctz" (unsigned bits) noexcept nogil
+
+cdef enum:
+    TOGETHER = 4        # channels whose windows are added side by side: the sums of neighbours wait for each other
+    NIBBLES = 8         # rows of BLOCK words: kernel rows of the channels r, 4 + r, 8 + r, 12 + r, r < 4; then columns
+    WORDS_AHEAD = 256   # bytes: there are more rows of the mask than the hardware fetches ahead
+
+
+cdef inline void put(term* sum, term x) noexcept nogil:
+    if term is uint16_t:
+        sum[0] = x
+    else:
+        sum[0] += x
+
+
+# --- bits -----------------------------------------------------------------------------------------------------------
+
+cdef inline void scatter_bits(term* sums, int64_t sum_pitch, int64_t step, const term* grad, int64_t grad_pitch,
+                              const char* words, int first, unsigned channels, int64_t n) noexcept nogil:
+    """sums[j*sum_pitch + i*step] += grad[j*grad_pitch + i], i < n, for the set bits j of words[i] >> first & channels."""
+    cdef int64_t i, j
+    cdef unsigned bits
+    for i in range(n):
+        bits = <unsigned>(<const word_at*>words)[i] >> first & channels
+        while bits != 0:
+            j = lowest_bit(bits)
+            put(sums + j * sum_pitch + i * step, grad[j * grad_pitch + i])
+            bits &= bits - 1
+
+
+# --- places by indices ----------------------------------------------------------------------------------------------
+
+cdef inline void add_at(term* sums, const term* grad, const char* mask, int64_t i, uint32_t low, uint32_t size,
+                        bint whole) noexcept nogil:
+    cdef uint32_t place = <uint32_t>(<const index_at*>mask)[i] - low
+    if not whole:
+        place = place if place < size else size
+    put(sums + place, grad[i])
+
+
+cdef inline void scatter_indices(term* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const term* grad,
+                                 int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t n, int channels,
+                                 bint whole) noexcept nogil:
+    """sums[c*sum_pitch + place] += grad[c*grad_pitch + i], c < channels, i < n, where place is mask[c*mask_pitch + i] -
+    low; one at or beyond `size` counts as `size`. `whole`: all places are below."""
+    cdef int64_t i
+    for i in range(n):
+        add_at(sums, grad, mask, i, low, size, whole)
+        if channels > 1:
+            add_at(sums + sum_pitch, grad + grad_pitch, mask + 4 * mask_pitch, i, low, size, whole)
+        if channels > 2:
+            add_at(sums + 2 * sum_pitch, grad + 2 * grad_pitch, mask + 8 * mask_pitch, i, low, size, whole)
+        if channels > 3:
+            add_at(sums + 3 * sum_pitch, grad + 3 * grad_pitch, mask + 12 * mask_pitch, i, low, size, whole)
+
+
+cdef inline void scatter_some(term* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const term* grad,
+                              int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t channels, int64_t n,
+                              bint whole) noexcept nogil:
+    """The same of any number of channels."""
+    while channels >= TOGETHER:
+        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, TOGETHER, whole)
+        sums += TOGETHER * sum_pitch
+        grad += TOGETHER * grad_pitch
+        mask += 4 * TOGETHER * mask_pitch
+        channels -= TOGETHER
+    if channels == 3:
+        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 3, whole)
+    elif channels == 2:
+        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 2, whole)
+    elif channels == 1:
+        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 1, whole)
+
+
+# --- places by bits -------------------------------------------------------------------------------------------------
+
+cdef inline lanes_of_2 first_lanes(int64_t n) noexcept nogil:
+    """All ones in the first n lanes."""
+    cdef uint16_t[LANES] lane
+    cdef lanes_of_2 some
+    cdef int64_t i
+    for i in range(LANES):
+        lane[i] = 0xffff if i < n else 0
+    simd_load(&some, <const uint16_t*>lane)
+    return some
+
+
+cdef inline unsigned any_lane(const lanes_of_2* x) noexcept nogil:
+    """The bits that are set in any lane."""
+    cdef uint16_t[LANES] lane
+    cdef unsigned any = 0
+    cdef int64_t i
+    simd_store(<uint16_t*>lane, x)
+    for i in range(<int64_t>sizeof(lanes_of_2) // 2):
+        any |= lane[i]
+    return any
+
+
+cdef inline void store_nibbles(uint16_t* nibbles, const lanes_of_2* planes) noexcept nogil:
+    """nibbles[r*BLOCK:] gets in its nibble j the number whose bit b is bit 4*j + r of planes[b]."""
+    cdef lanes_of_2 even_0 = (planes[0] & 0x5555) | ((planes[1] & 0x5555) << 1)
+    cdef lanes_of_2 even_1 = (planes[2] & 0x5555) | ((planes[3] & 0x5555) << 1)
+    cdef lanes_of_2 odd_0 = ((planes[0] >> 1) & 0x5555) | (planes[1] & 0xaaaa)
+    cdef lanes_of_2 odd_1 = ((planes[2] >> 1) & 0x5555) | (planes[3] & 0xaaaa)
+    cdef lanes_of_2 word = (even_0 & 0x3333) | ((even_1 & 0x3333) << 2)
+    simd_store(nibbles, &word)
+    word = (odd_0 & 0x3333) | ((odd_1 & 0x3333) << 2)
+    simd_store(nibbles + BLOCK, &word)
+    word = ((even_0 >> 2) & 0x3333) | (even_1 & 0xcccc)
+    simd_store(nibbles + 2 * BLOCK, &word)
+    word = ((odd_0 >> 2) & 0x3333) | (odd_1 & 0xcccc)
+    simd_store(nibbles + 3 * BLOCK, &word)
+
+
+cdef inline lanes_of_2 load_words(const char* words) noexcept nogil:
+    cdef lanes_of_2 x
+    prefetch(words + WORDS_AHEAD)
+    simd_load(&x, words)
+    return x
+
+
+cdef inline lanes_of_2 kernel_row(lanes_of_2* columns, lanes_of_2* twice, const char* words, int64_t pitch,
+                                  int64_t kernel_columns) noexcept nogil:
+    """The bits that are set at any position of a kernel row. columns[b] gets those at the columns whose number has bit
+    b, twice those at more than one."""
+    cdef lanes_of_2 a, b, c, d, any, row
+    cdef int64_t kw = 0
+    simd_zero(&row)
+    while kw < kernel_columns:
+        simd_zero(&b)
+        simd_zero(&c)
+        simd_zero(&d)
+        a = load_words(words)
+        if kernel_columns - kw > 1:
+            b = load_words(words + 2 * pitch)
+        if kernel_columns - kw > 2:
+            c = load_words(words + 4 * pitch)
+        if kernel_columns - kw > 3:
+            d = load_words(words + 6 * pitch)
+        columns[0] |= b | d
+        columns[1] |= c | d
+        any = a | b
+        twice[0] |= (a & b) | (any & c)
+        any |= c
+        twice[0] |= any & d
+        any |= d
+        twice[0] |= row & any
+        row |= any
+        if kw & 4:
+            columns[2] |= any
+        if kw & 8:
+            columns[3] |= any
+        kw += 4
+        words += 8 * pitch
+    return row
+
+
+cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const MaxPool2d* pool,
+                                  int64_t n) noexcept nogil:
+    """Where n <= BLOCK windows have their maxima, in a kernel of at most 16 x 16 positions: bits 4*j .. 4*j + 3 of
+    nibbles[r*BLOCK + i] are the kernel row for window i and channel 4*j + r, those of nibbles[(4 + r)*BLOCK + i] the
+    kernel column. Returns the channels that have not exactly one bit in each window: of those all this means
+    nothing."""
+    cdef int64_t lanes = <int64_t>sizeof(lanes_of_2) // 2
+    cdef int64_t i = 0
+    cdef int64_t kh
+    cdef lanes_of_2[4] rows
+    cdef lanes_of_2[4] columns
+    cdef lanes_of_2 once, twice, row, missed
+    simd_zero(&missed)
+    while i < n:
+        simd_zero(&once)
+        simd_zero(&twice)
+        for kh in range(4):
+            simd_zero(&rows[kh])
+            simd_zero(&columns[kh])
+        for kh in range(pool.h.kernel):
+            row = kernel_row(columns, &twice, words + 2 * (kh * pool.w.kernel * pool.pitch + i), pool.pitch,
+                             pool.w.kernel)
+            twice |= once & row
+            once |= row
+            rows[0] |= row & <uint16_t>-(kh & 1)
+            rows[1] |= row & <uint16_t>-(kh >> 1 & 1)
+            rows[2] |= row & <uint16_t>-(kh >> 2 & 1)
+            rows[3] |= row & <uint16_t>-(kh >> 3 & 1)
+        store_nibbles(nibbles + i, rows)
+        store_nibbles(nibbles + 4 * BLOCK + i, columns)
+        twice |= ~once
+        if n - i < lanes:
+            twice &= first_lanes(n - i)
+        missed |= twice
+        i += lanes
+    return any_lane(&missed)
+
+
+cdef inline void window_starts(uint16_t* tops, uint16_t* lefts, const MaxPool2d* pool, int64_t rows) noexcept nogil:
+    """tops[i], lefts[i]: where window i of a block of `rows` rows, or of a part of one, begins, modulo 2**16; rows are
+    counted from the first of the block."""
+    cdef int64_t windows = least(pool.w.out, BLOCK)
+    cdef int64_t i = 0
+    cdef int64_t row, j
+    for row in range(rows):
+        for j in range(windows):
+            tops[i] = <uint16_t>(row * pool.h.stride)
+            lefts[i] = <uint16_t>(j * pool.w.stride - pool.w.pad)
+            i += 1
+    while i < BLOCK:
+        tops[i] = lefts[i] = 0
+        i += 1
+
+
+cdef inline bint window_places(uint16_t* at, const uint16_t* nibbles, int64_t c, const uint16_t* tops, uint16_t top,
+                               const uint16_t* lefts, uint16_t left, uint16_t height, uint16_t width,
+                               int64_t n) noexcept nogil:
+    """at[i] = the position, counted from the first of a band of `height` rows of `width`, at which channel c has the
+    maximum of window i, or height*width if it lies elsewhere, in the padding, say; i < n. Whether some window's does.
+    The window begins `top` + tops[i] rows below the band's first and `left` + lefts[i] columns to the right of the
+    image's first, modulo 2**16. All numbers are below 2**15, and a negative one is no less than -2**15: as uint16 it is
+    beyond any row and column."""
+    cdef int64_t lanes = <int64_t>sizeof(lanes_of_2) // 2
+    cdef int shift = <int>(c // 4 * 4)
+    cdef int64_t i = 0
+    cdef lanes_of_2 row, column, first, place, inside, missed
+    nibbles += c % 4 * BLOCK
+    simd_zero(&missed)
+    while i < n:
+        simd_load(&row, nibbles + i)
+        simd_load(&column, nibbles + 4 * BLOCK + i)
+        simd_load(&first, tops + i)
+        row = (row >> shift & 15) + first + top
+        simd_load(&first, lefts + i)
+        column = (column >> shift & 15) + first + left
+        inside = <lanes_of_2>(row < height) & <lanes_of_2>(column < width)
+        place = row * width + column
+        place = (place & inside) | (<uint16_t>(height * width) & ~inside)
+        simd_store(at + i, &place)
+        if n - i < lanes:
+            inside |= ~first_lanes(n - i)
+        missed |= ~inside
+        i += lanes
+    return any_lane(&missed) != 0
+
+
+cdef inline void scatter_to(term* sums, int64_t sum_pitch, const uint16_t* at, const term* grad, int64_t grad_pitch,
+                            int64_t channels, int64_t n) noexcept nogil:
+    """sums[c*sum_pitch + at[c*BLOCK + i]] += grad[c*grad_pitch + i], c < channels <= TOGETHER, i < n."""
+    cdef int64_t i
+    if channels == TOGETHER:
+        for i in range(n):
+            put(sums + at[i], grad[i])
+            put(sums + sum_pitch + at[BLOCK + i], grad[grad_pitch + i])
+            put(sums + 2 * sum_pitch + at[2 * BLOCK + i], grad[2 * grad_pitch + i])
+            put(sums + 3 * sum_pitch + at[3 * BLOCK + i], grad[3 * grad_pitch + i])
+        return
+    while channels > 0:
+        for i in range(n):
+            put(sums + at[i], grad[i])
+        sums += sum_pitch
+        grad += grad_pitch
+        at += BLOCK
+        channels -= 1
+
+
+# --- planes of at most 64 positions ---------------------------------------------------------------------------------
+
+cdef inline bint group_places(uint16_t* at, const char* words, int64_t pitch, int64_t row_pitch, int64_t rows,
+                              int64_t columns, int64_t width, unsigned channels) noexcept nogil:
+    """at[c] = the window's position, counted from its first in the image, for the 16 channels of a group; False where
+    some of `channels` has more or fewer bits than one. The window has `rows` x `columns` positions in the image."""
+    cdef int64_t lanes = <int64_t>sizeof(lanes_of_2) // 2
+    cdef uint16_t[LANES] bit
+    cdef lanes_of_2[2] bits
+    cdef lanes_of_2[2] place
+    cdef int64_t row, column, k
+    cdef uint16_t word
+    cdef unsigned seen = 0
+    cdef unsigned twice = 0
+    for k in range(LANES):
+        bit[k] = <uint16_t>(1 << k)
+    for k in range(LANES // lanes):
+        simd_load(&bits[k], <const uint16_t*>bit + k * lanes)
+        simd_zero(&place[k])
+    for row in range(rows):
+        for column in range(columns):
+            word = (<const word_at*>(words + 2 * (row * row_pitch + column * pitch)))[0]
+            for k in range(LANES // lanes):
+                place[k] |= <lanes_of_2>((bits[k] & word) == bits[k]) & <uint16_t>(row * width + column)
+            twice |= seen & word
+            seen |= word
+    for k in range(LANES // lanes):
+        simd_store(at + k * lanes, &place[k])
+    return (seen & ~twice & channels) == channels
+
+
+cdef inline void scatter_group(term* sums, int64_t sum_pitch, const term* grad, int64_t grad_pitch, const char* words,
+                               const MaxPool2d* pool, int64_t lanes) noexcept nogil:
+    """Whole planes: sums[c*sum_pitch + position] += grad[c*grad_pitch + window] where that is the window's maximum, for
+    the channels c < lanes of a group, windows ascending. The places of a window's maxima in all channels are made
+    first: a branch on each bit is often mispredicted."""
+    cdef unsigned channels = (1u << lanes) - 1
+    cdef uint16_t[LANES] at
+    cdef int64_t oh, ow, top, left, kh, kw, rows, columns, first, row, column, c
+    cdef const char* here
+    for oh in range(pool.h.out):
+        top = oh * pool.h.stride - pool.h.pad
+        kh = most(-top, 0)
+        rows = least(pool.h.kernel, pool.h.size - top) - kh
+        for ow in range(pool.w.out):
+            left = ow * pool.w.stride - pool.w.pad
+            kw = most(-left, 0)
+            columns = least(pool.w.kernel, pool.w.size - left) - kw
+            first = (top + kh) * pool.w.size + left + kw
+            here = words + 2 * (kh * pool.w.kernel + kw) * pool.pitch
+            if group_places(at, here, pool.pitch, pool.w.kernel * pool.pitch, rows, columns, pool.w.size, channels):
+                for c in range(lanes):
+                    put(sums + c * sum_pitch + first + at[c], grad[c * grad_pitch])
+            else:
+                for row in range(rows):
+                    for column in range(columns):
+                        scatter_bits(sums + first + row * pool.w.size + column, sum_pitch, 0, grad, grad_pitch,
+                                     here + 2 * (row * pool.w.kernel + column) * pool.pitch, 0, channels, 1)
+            words += 2
+            grad += 1
+
+
+# --- kernel columns apart -------------------------------------------------------------------------------------------
+
+cdef inline void join_columns(term* to, const term* sums, int64_t pitch, int64_t n) noexcept nogil:
+    """to[i] = sums[2*pitch + i] + sums[pitch + i] + sums[i] for i < n, `to` apart from them or the same: ascending
+    windows meet a position at descending kernel columns."""
+    cdef int64_t i
+    for i in range(n):
+        to[i] = sums[2 * pitch + i] + sums[pitch + i] + sums[i]

@@ -1,0 +1,137 @@
+# cython: cdivision=True
+"""Rows of gradOutput and gradInput of the max pool, as both forms of its gradient load and store them, and the units of
+a range."""
+from libc.stdint cimport int64_t, uint16_t
+
+from aclnn_bw._core.arithmetic cimport least
+from aclnn_bw._core.max_pool2d cimport MaxPool2d
+from aclnn_bw._kernels.rows cimport (
+    bfloat, copy, element, half, narrow_row, round_to_half_row, store_row, widen_row,
+)
+from aclnn_bw._kernels.transpose cimport transpose
+
+# What is scattered: terms of sums, or bits of float16 and bfloat16 where no two windows have a position in common.
+ctypedef fused term:
+    float
+    double
+    uint16_t
+
+# Of a range: the rows of a band in the channels of a group, (n*groups + group)*bands + band.
+cdef struct Unit:
+    int64_t n
+    int64_t group
+    int64_t ih
+    int64_t rows
+    int64_t lanes
+    int64_t channel     # the group's first, of all images
+    const char* mask    # the group's table, or the first of its planes of indices
+
+
+cdef inline Unit first_unit(const MaxPool2d* pool, const char* mask, int64_t begin) noexcept nogil:
+    cdef Unit u
+    cdef int64_t group = begin // pool.bands
+    u.ih = begin % pool.bands * pool.band
+    u.n = group // pool.groups
+    u.group = group % pool.groups
+    see_unit(pool, mask, &u)
+    return u
+
+
+cdef inline void see_unit(const MaxPool2d* pool, const char* mask, Unit* u) noexcept nogil:
+    u.rows = least(pool.band, pool.h.size - u.ih)
+    u.lanes = least(pool.lanes, pool.channels - u.group * pool.lanes)
+    u.channel = u.n * pool.channels + u.group * pool.lanes
+    if pool.argmax:
+        u.mask = mask + 4 * u.channel * pool.h.out * pool.w.out
+    else:
+        u.mask = mask + 2 * (u.n * pool.groups + u.group) * pool.kernel_size * pool.pitch
+
+
+cdef inline void next_unit(const MaxPool2d* pool, const char* mask, Unit* u) noexcept nogil:
+    """Counted on: a division takes longer than small planes."""
+    u.ih += pool.band
+    if u.ih >= pool.h.size:
+        u.ih = 0
+        u.group += 1
+        if u.group == pool.groups:
+            u.group = 0
+            u.n += 1
+    see_unit(pool, mask, u)
+
+
+cdef inline void store_cells(element* to, const term* sums, int64_t n) noexcept nogil:
+    """to[:n] = sums[:n], narrowed, or their bits."""
+    if term is uint16_t:
+        copy(to, <const element*>sums, <size_t>n * sizeof(element))
+    else:
+        narrow_row(to, sums, n)
+
+
+cdef inline void store_sums(const MaxPool2d* pool, element* to, int64_t stride, term* sums, element* cells,
+                            int64_t n) noexcept nogil:
+    """to[: n*stride : stride] = sums[:n], rounded; nothing if the sums have been made there."""
+    if term is float:
+        if pool.reduced:
+            round_to_half_row(sums, n)
+    if stride == 1:
+        if <void*>to != <void*>sums:
+            store_cells(to, <const term*>sums, n)
+    else:
+        store_cells(cells, <const term*>sums, n)
+        store_row(to, stride, <const element*>cells, n)
+
+
+cdef inline void pack_row(element* to, int64_t pitch, const element* source, int64_t along, int64_t across, int64_t n,
+                          int64_t count) noexcept nogil:
+    """to[c*pitch + i] = source[c*across + i*along], for c < count and i < n."""
+    cdef int64_t c, i
+    if along == 1:
+        for c in range(count):
+            copy(to + c * pitch, source + c * across, <size_t>n * sizeof(element))
+    elif across == 1:
+        # Channels lie side by side: a line is read once, not once for each channel.
+        transpose(to, pitch, source, along, n, count, sizeof(element))
+    else:
+        for c in range(count):
+            for i in range(n):
+                to[c * pitch + i] = source[c * across + i * along]
+
+
+cdef inline void settle(uint16_t* to, const uint16_t* source, int64_t n) noexcept nogil:
+    """to[:n] = source[:n] + 0 for the bits of float16 or bfloat16: -0 becomes +0."""
+    cdef int64_t i
+    for i in range(n):
+        to[i] = 0 if source[i] == 0x8000 else source[i]
+
+
+cdef inline void load_cells(term* to, const element* source, int64_t n) noexcept nogil:
+    """to[:n] = source[:n], widened, or the bits of source[:n] + 0."""
+    if term is uint16_t:
+        settle(to, <const uint16_t*>source, n)
+    else:
+        widen_row(to, source, n)
+
+
+cdef inline void load_channels(const MaxPool2d* pool, term* to, int64_t pitch, const element* source, int64_t n,
+                               int64_t count, element* cells) noexcept nogil:
+    """A row of gradOutput, or n elements that lie side by side, of each of `count` channels from `source`, widened (and
+    rounded), `pitch` apart."""
+    cdef int64_t along = pool.pooled_strides[3]
+    cdef int64_t across = pool.pooled_strides[1]
+    cdef int64_t c
+    if along == 1 and across == n and pitch == n:
+        n *= count
+        count = 1
+    if along == 1:
+        for c in range(count):
+            load_cells(to + c * pitch, source + c * across, n)
+    elif (term is float and element is float) or (term is double and element is double):
+        pack_row(to, pitch, source, along, across, n, count)
+    else:
+        pack_row(cells, n, source, along, across, n, count)
+        for c in range(count):
+            load_cells(to + c * pitch, <const element*>cells + c * n, n)
+    if term is float:
+        if pool.reduced:
+            for c in range(count):
+                round_to_half_row(to + c * pitch, n)

@@ -1,0 +1,412 @@
+# cython: cdivision=True
+"""MaxPool2dWithMaskBackward, SCATTER and PLANES: each window adds its gradient at the position of its maximum.
+
+The formula, the order of the sums and the bytes are those of max_pool2d_gather.pyx. docs/design/max_pool2d.md tells
+which kernels come here.
+
+    path            when
+    scatter_places  bits of kernels of up to 16x16: the places of a block of windows are found for 16 channels at a time
+    scatter_words   bits of larger kernels, and channels that have not one bit in each window: set bits are walked
+    scatter_rows    indices, added as they are, four channels side by side
+    scatter_apart   indices of 3 columns at stride 1 and padding 1 in short rows: sums of its own for each kernel column
+                    keep GATHER's order, for a position meets ascending windows at descending columns
+    scatter_planes  PLANES: bits of planes of at most 64 positions and fewer windows than a vector of words holds
+
+The sums of a band of rows lie in the scratch, or, if that is a whole plane and a dense one, in gradInput itself. An
+argmax mask is checked before its windows are summed (max_pool2d_indices.pxd).
+
+Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
+container of at least mask_end bytes. Words are read at k < K and p < Ho*Wo only, but for vectors that reach beyond a
+row without leaving the table (max_pool2d_places.pxd). An index has been found in its window; if the band is not the
+whole plane, it is compared with the band's bounds besides. The sums of kernel columns lie H*W apart, which is added to
+an index at most twice. The place of a bit is the element behind the band's sums if its row or column is outside; sums
+in gradInput have no such element, so that the bits of such a channel are walked.
+"""
+from libc.stdint cimport int64_t, uint16_t, uint32_t
+from libc.string cimport memset
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
+from aclnn_bw._core.max_pool2d cimport BLOCK, PLANES, MaxPool2d, MaxPool2dScatterPlan, PoolAxis
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._kernels.max_pool2d_indices cimport (
+    any_missed, end_window, fill_windows, find_missed, first_place, first_window, misses,
+)
+from aclnn_bw._kernels.max_pool2d_places cimport (
+    TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, window_codes, window_places,
+    window_starts,
+)
+from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_channels, next_unit, store_sums, term
+from aclnn_bw._kernels.rows cimport bfloat, element, half, real
+
+# A band of the planes of a group, and where its gradients and sums lie.
+cdef struct Band:
+    const char* mask        # the group's table, or the first of its planes of indices
+    int64_t ih
+    int64_t rows
+    int64_t lane            # the first channel
+    int64_t count           # of channels
+    bint direct             # gradients are read where they lie
+    bint in_place           # sums are made in gradInput
+    int64_t grad_pitch      # elements between channels, and between rows of windows
+    int64_t grad_step
+    int64_t sum_pitch
+
+
+cdef inline bint summed_there(const MaxPool2d* pool, const term* kind, const element* stored) noexcept nogil:
+    """Whether elements are terms."""
+    return not pool.reduced and ((term is float and element is float) or (term is double and element is double))
+
+
+cdef int64_t check_indices(const MaxPool2dScatterPlan* plan, const char* mask__hw, const char* scratch, int64_t oh,
+                           int64_t end) noexcept nogil:
+    """The first window from row `oh` to row `end` whose index lies outside it, counted in the plane; or -1."""
+    return find_missed(&plan.pool, &plan.windows, mask__hw, scratch, oh, end)
+
+
+cdef void store_planes(const MaxPool2dScatterPlan* plan, element* to__chw, term* sums, int64_t count, int64_t rows,
+                       element* cells) noexcept nogil:
+    """The sums of `rows` rows of `count` planes, as long as they lie side by side in one go."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t n = pool.w.size
+    cdef int64_t c, row
+    if pool.image_strides[3] == 1 and pool.image_strides[2] == n:
+        n *= rows
+        rows = 1
+        if pool.image_strides[1] == n and plan.sum_pitch == n:
+            n *= count
+            count = 1
+    for c in range(count):
+        for row in range(rows):
+            store_sums(pool, to__chw + c * pool.image_strides[1] + row * pool.image_strides[2],
+                       pool.image_strides[3], sums + c * plan.sum_pitch + row * n, cells, n)
+
+
+cdef void scatter_words(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
+                        uint32_t channels, int64_t oh, int64_t begin, int64_t end) noexcept nogil:
+    """Windows [begin, end) of row oh, any number of bits, of some of the band's channels; grad is window 0."""
+    cdef const PoolAxis* h = &plan.pool.h
+    cdef const PoolAxis* w = &plan.pool.w
+    cdef int64_t kh, kw, row, ow, ow_end
+    for kh in range(h.kernel):
+        row = oh * h.stride - h.pad + kh - b.ih
+        if not 0 <= row < b.rows:
+            continue
+        # Ascending windows of one row reach a position at descending kw.
+        kw = w.kernel - 1
+        while kw >= 0:
+            # The windows of the row whose position kw lies in the image.
+            ow = most(ceil_div(most(w.pad - kw, 0), w.stride), begin)
+            ow_end = least(quotient(w.size - 1 + w.pad - kw, w.stride) + 1, end)
+            if w.size - 1 + w.pad - kw >= 0 and ow < ow_end:
+                scatter_bits(sums + row * w.size + ow * w.stride - w.pad + kw, b.sum_pitch, w.stride, grad + ow,
+                             b.grad_pitch, b.mask + 2 * ((kh * w.kernel + kw) * plan.pool.pitch + oh * w.out + ow),
+                             <int>b.lane, channels, ow_end - ow)
+            kw -= 1
+
+
+cdef int64_t find_places(const MaxPool2dScatterPlan* plan, const Band* b, uint16_t* places, int64_t j, int64_t start,
+                         int64_t n, int64_t oh, uint32_t* other) noexcept nogil:
+    """Of the next channels of the band from j on that have one bit in each of n windows from `start` on, up to
+    TOGETHER; a channel with a place outside of sums in gradInput joins the others. How many there are."""
+    cdef uint16_t top = <uint16_t>(oh * plan.pool.h.stride - plan.pool.h.pad - b.ih)
+    cdef int64_t channels = 0
+    while channels < least(b.count - j, TOGETHER) and not other[0] >> (j + channels) & 1:
+        if window_places(places + (10 + channels) * BLOCK, places + 2 * BLOCK, b.lane + j + channels, places, top,
+                         places + BLOCK, <uint16_t>(start * plan.pool.w.stride), <uint16_t>b.rows,
+                         <uint16_t>plan.pool.w.size, n) and b.in_place:
+            other[0] |= <uint32_t>1 << (j + channels)
+        else:
+            channels += 1
+    return channels
+
+
+cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
+                         uint16_t* places, int64_t oh, int64_t oh_end) noexcept nogil:
+    """Rows [oh, oh_end) of windows, no more than a block: a channel that has exactly one bit in each window by its
+    places, which must be all inside where sums are in gradInput, any other bit by bit. Either adds the windows of a
+    position in ascending order. The scratch holds BLOCK tops, lefts, 8 nibbles and TOGETHER places."""
+    cdef int64_t windows = plan.pool.w.out
+    cdef int64_t start = 0
+    cdef int64_t n, j, row, width, channels
+    cdef uint32_t other
+    while start < (oh_end - oh) * windows:
+        n = least((oh_end - oh) * windows - start, BLOCK)     # a row beyond a block goes in pieces
+        other = window_codes(places + 2 * BLOCK, b.mask + 2 * (oh * windows + start), &plan.pool, n) >> b.lane
+        other &= <uint32_t>((1 << b.count) - 1)
+        width = n if b.grad_step == windows else least(n, windows)
+        j = 0
+        while j < b.count:
+            if other >> j & 1:
+                j += 1
+                continue
+            channels = find_places(plan, b, places, j, start, n, oh, &other)
+            for row in range(n // width if channels > 0 else 0):
+                scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 10 * BLOCK + row * width,
+                           grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width)
+            j += channels
+        for row in range(oh, oh_end if other != 0 else oh):
+            scatter_words(plan, b, sums, grad + (row - oh) * b.grad_step, other, row, start,
+                          least(start + n, windows))
+        start += n
+
+
+cdef bint scatter_apart(const MaxPool2dScatterPlan* plan, const Band* b, real* sums, const real* grad,
+                        uint32_t* places, const char* scratch, int64_t oh, int64_t oh_end) noexcept nogil:
+    """Rows [oh, oh_end) of windows, no more than a block, each kernel column in sums of its own. False if it has met an
+    index outside its window."""
+    cdef const PoolAxis* w = &plan.pool.w
+    cdef const uint32_t* lists = <const uint32_t*>(scratch + plan.windows.at_columns) + (2 + oh) * w.out
+    cdef int64_t windows = plan.pool.h.out * w.out
+    cdef int64_t n = (oh_end - oh) * w.out
+    cdef int64_t width = n if b.grad_step == w.out else w.out
+    cdef int64_t j = 0
+    cdef int64_t row, channels
+    while j < b.count:
+        channels = least(b.count - j, TOGETHER)
+        if any_missed(places, BLOCK, b.mask + 4 * ((b.lane + j) * windows + oh * w.out), windows, channels, lists,
+                      plan.windows.listed * windows, n, <uint32_t>w.size, plan.windows.reciprocal,
+                      <uint32_t>plan.apart):
+            return False
+        for row in range(quotient(n, width)):
+            scatter_some(sums + j * b.sum_pitch, b.sum_pitch, 0, 0, grad + j * b.grad_pitch + row * b.grad_step,
+                         b.grad_pitch, <const char*>(places + row * width), BLOCK, channels, width, True)
+        j += channels
+    return True
+
+
+cdef void join_planes(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, real* sums,
+                      element* cells) noexcept nogil:
+    """The planes of the band's channels, whose kernel columns have been summed apart."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef bint native = (summed_there(pool, <const real*>NULL, to__chw) and pool.image_strides[3] == 1
+                        and pool.image_strides[2] == pool.w.size)
+    cdef int64_t c
+    for c in range(b.count):
+        join_columns(<real*>(to__chw + c * pool.image_strides[1]) if native else sums + c * plan.sum_pitch,
+                     <const real*>sums + c * plan.sum_pitch, plan.apart, pool.h.size * pool.w.size)
+    if not native:
+        store_planes(plan, to__chw, sums, b.count, pool.h.size, cells)
+
+
+cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad, int64_t oh,
+                       int64_t oh_end) noexcept nogil:
+    """Indices of rows [oh, oh_end) of windows."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t windows = pool.h.out * pool.w.out
+    # Where the plane begins, if all of the indices are added where they stay.
+    cdef term* base = sums - b.ih * pool.w.size if b.in_place else sums
+    cdef int64_t n = (oh_end - oh) * pool.w.out
+    cdef int64_t width = n if b.grad_step == pool.w.out else pool.w.out
+    cdef int64_t row
+    cdef const char* mask
+    for row in range(quotient(n, width)):
+        mask = b.mask + 4 * (b.lane * windows + oh * pool.w.out + row * width)
+        if b.in_place or pool.bands == 1:
+            scatter_some(base, b.sum_pitch, 0, 0, grad + row * b.grad_step, b.grad_pitch, mask, windows, b.count, width,
+                         True)
+        else:
+            scatter_some(base, b.sum_pitch, <uint32_t>(b.ih * pool.w.size), <uint32_t>(b.rows * pool.w.size),
+                         grad + row * b.grad_step, b.grad_pitch, mask, windows, b.count, width, False)
+
+
+cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const element* grad_output__hw,
+                          char* scratch, element* cells) noexcept nogil:
+    """All windows that reach the band, in the channels of a sweep. False if it has met an index outside its window."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef term* packed = <term*>(scratch + plan.at_rows)
+    cdef const term* grad = packed
+    cdef uint16_t* places = <uint16_t*>(scratch + plan.at_places)
+    cdef int64_t oh = first_window(&pool.h, b.ih)
+    cdef int64_t last = end_window(&pool.h, b.ih + b.rows - 1)
+    cdef int64_t oh_end, row, n, width
+    while oh < last:
+        oh_end = least(oh + plan.block, last)
+        if b.direct:
+            grad = <const term*>(grad_output__hw + oh * pool.pooled_strides[2])
+        else:
+            n = (oh_end - oh) * pool.w.out
+            width = n if pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out else pool.w.out
+            for row in range(quotient(n, width)):
+                load_channels(pool, packed + row * pool.w.out, plan.row_pitch,
+                              grad_output__hw + (oh + row) * pool.pooled_strides[2], width, b.count, cells)
+        if plan.placed:
+            scatter_places(plan, b, sums, grad, places, oh, oh_end)
+        elif plan.apart > 0:
+            if term is not uint16_t:
+                if not scatter_apart(plan, b, sums, grad, <uint32_t*>places, scratch, oh, oh_end):
+                    return False
+        elif pool.argmax:
+            scatter_rows(plan, b, sums, grad, oh, oh_end)
+        else:
+            scatter_words(plan, b, sums, grad, <uint32_t>((1 << b.count) - 1), oh, 0, pool.w.out)
+        oh = oh_end
+    return True
+
+
+cdef bint whole_mask(const MaxPool2dScatterPlan* plan, const Band* b, const char* scratch) noexcept nogil:
+    """Whether all indices that the band reads lie in their windows: those of all channels in one go, if they are
+    listed, and if some do not, of each."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t windows = pool.h.out * pool.w.out
+    cdef const char* mask = b.mask + 4 * b.lane * windows
+    cdef int64_t j
+    if plan.windows.listed >= b.count and pool.bands == 1 and not misses(pool, &plan.windows, mask, scratch, 0,
+                                                                         b.count * windows):
+        return True
+    for j in range(b.count):
+        if check_indices(plan, mask + 4 * j * windows, scratch, first_window(&pool.h, b.ih),
+                         end_window(&pool.h, b.ih + b.rows - 1)) >= 0:
+            return False
+    return True
+
+
+cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
+                       element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
+    """The rows of a unit, a sweep of channels at a time. False if it has met an index outside its window."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef bint native = summed_there(pool, kind, grad_output__chw)
+    cdef int64_t plane = u.rows * pool.w.size
+    cdef term* sums = <term*>(scratch + plan.at_sums)
+    cdef element* cells = <element*>(scratch + plan.at_cells)
+    cdef element* to__hw
+    cdef int64_t j
+    cdef Band b
+    b.mask = u.mask
+    b.ih = u.ih
+    b.rows = u.rows
+    b.lane = 0
+    b.direct = native and pool.pooled_strides[3] == 1
+    b.in_place = ((native or term is uint16_t) and (pool.bands == 1 or plan.aligned) and pool.image_strides[3] == 1
+                  and pool.image_strides[2] == pool.w.size and plan.apart == 0)
+    b.grad_pitch = pool.pooled_strides[1] if b.direct else plan.row_pitch
+    b.grad_step = pool.pooled_strides[2] if b.direct else pool.w.out
+    b.sum_pitch = pool.image_strides[1] if b.in_place else plan.sum_pitch
+    if plan.placed:
+        window_starts(<uint16_t*>(scratch + plan.at_places), <uint16_t*>(scratch + plan.at_places) + BLOCK, pool,
+                      plan.block)
+    while b.lane < u.lanes:
+        b.count = least(plan.sweep, u.lanes - b.lane)
+        to__hw = grad_input__chw + b.lane * pool.image_strides[1] + u.ih * pool.image_strides[2]
+        if b.in_place:
+            sums = <term*>to__hw
+        if pool.argmax and plan.apart == 0 and not whole_mask(plan, &b, scratch):
+            return False
+        # Zeros for all rows first, not row by row before windows reach them.
+        if b.in_place and b.sum_pitch != plane:
+            for j in range(b.count):
+                memset(sums + j * b.sum_pitch, 0, <size_t>plane * sizeof(term))
+        else:
+            memset(sums, 0, <size_t>(b.count * b.sum_pitch) * sizeof(term))
+        if not scatter_windows(plan, &b, sums, grad_output__chw + b.lane * pool.pooled_strides[1], scratch, cells):
+            return False
+        if plan.apart > 0:
+            if term is not uint16_t:
+                join_planes(plan, &b, to__hw, sums, cells)
+        elif not b.in_place:
+            store_planes(plan, to__hw, sums, b.count, u.rows, cells)
+        b.lane += b.count
+    return True
+
+
+cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
+                         element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
+    """The small planes of a group, each in one go."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t windows = plan.row_pitch
+    cdef int64_t plane = plan.sum_pitch
+    cdef int64_t grad_pitch = pool.pooled_strides[1]
+    cdef int64_t sum_pitch = pool.image_strides[1]
+    cdef bint native = summed_there(pool, kind, grad_output__chw)
+    cdef bint grad_dense = pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out
+    cdef bint sums_direct = (pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
+                             and (native or term is uint16_t))
+    cdef const term* grad = <const term*>grad_output__chw
+    cdef term* sums = <term*>grad_input__chw
+    cdef term* packed = <term*>(scratch + plan.at_rows)
+    cdef element* cells = <element*>(scratch + plan.at_cells)
+    cdef int64_t j, row
+    if not (native and grad_dense):
+        grad = packed
+        grad_pitch = windows
+        if grad_dense:
+            load_channels(pool, packed, windows, grad_output__chw, windows, u.lanes, cells)
+        else:
+            for row in range(pool.h.out):
+                load_channels(pool, packed + row * pool.w.out, windows,
+                              grad_output__chw + row * pool.pooled_strides[2], pool.w.out, u.lanes, cells)
+    if not sums_direct:
+        sums = <term*>(scratch + plan.at_sums)
+        sum_pitch = plane
+    if sum_pitch == plane:
+        memset(sums, 0, <size_t>(u.lanes * plane) * sizeof(term))
+    else:
+        for j in range(u.lanes):
+            memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(term))
+    scatter_group(sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes)
+    if not sums_direct:
+        store_planes(plan, grad_input__chw, sums, u.lanes, pool.h.size, cells)
+
+
+cdef inline bint scatter_unit(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
+                              element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
+    if plan.pool.algorithm == PLANES:
+        scatter_planes(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
+        return True
+    return scatter_band(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
+
+
+cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+                     const real* summed, const element* stored) noexcept nogil:
+    """The units [begin, end); the last two arguments give their types only."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef const element* grad_output__chw
+    cdef element* grad_input__chw
+    cdef int64_t place
+    cdef bint whole
+    cdef Unit u = first_unit(pool, data[2], begin)
+    if pool.argmax:
+        fill_windows(pool, &plan.windows, scratch, plan.apart > 0)
+    while begin < end:
+        begin += 1
+        grad_output__chw = (<const element*>data[0] + u.n * pool.pooled_strides[0]
+                            + u.group * pool.lanes * pool.pooled_strides[1])
+        grad_input__chw = (<element*>data[3] + u.n * pool.image_strides[0]
+                           + u.group * pool.lanes * pool.image_strides[1])
+        if pool.disjoint and (element is half or element is bfloat):
+            whole = scatter_unit(plan, grad_output__chw, &u, grad_input__chw, scratch, <const uint16_t*>NULL)
+        else:
+            whole = scatter_unit(plan, grad_output__chw, &u, grad_input__chw, scratch, summed)
+        if not whole:
+            place = first_place(pool, &plan.windows, u.mask, scratch, u.channel, u.lanes, u.ih, end - begin)
+            if place >= 0:
+                return place
+        next_unit(pool, data[2], &u)
+    return ALL_GOOD
+
+
+cdef int64_t scatter_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return scatter(<const MaxPool2dScatterPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                   <const float*>NULL)
+
+
+cdef int64_t scatter_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return scatter(<const MaxPool2dScatterPlan*>plan, data, scratch, begin, end, <const double*>NULL,
+                   <const double*>NULL)
+
+
+cdef int64_t scatter_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return scatter(<const MaxPool2dScatterPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                   <const half*>NULL)
+
+
+cdef int64_t scatter_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return scatter(<const MaxPool2dScatterPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                   <const bfloat*>NULL)
+
+
+cdef void max_pool2d_scatter_kernels(KernelTable* table) noexcept nogil:
+    """Put this instruction set's kernels into the table."""
+    table.max_pool2d_scatter[<int>SLOT_F32] = scatter_f32
+    table.max_pool2d_scatter[<int>SLOT_F64] = scatter_f64
+    table.max_pool2d_scatter[<int>SLOT_F16] = scatter_f16
+    table.max_pool2d_scatter[<int>SLOT_BF16] = scatter_bf16
