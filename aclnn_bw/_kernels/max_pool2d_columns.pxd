@@ -30,8 +30,8 @@ from aclnn_bw._kernels.choose cimport (
     load_if_bit, load_if_equal, load_indices, load_some_indices, load_words, raise_words, slide,
 )
 from aclnn_bw._kernels.simd cimport (
-    LINE, MOST_LANES, VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, prefetch_to_level_2,
-    store, store_first, store_first_in_turn, store_in_turn, sum_bytes, vector, zero,
+    LINE, VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, prefetch_to_level_2,
+    store, store_first, store_first_in_turn, store_in_turn, store_lanes, sum_bytes, vector, zero,
 )
 
 # What is read: the numbers of gradOutput, or widened ones.
@@ -547,8 +547,6 @@ cdef inline void slide_block(element* to, const vector* sums, vector* before, in
     """What a block of windows has summed at kernel columns 1 and 2 slides by so many elements: element i - 1 is the
     first of the block at i."""
     cdef int64_t width = VECTOR_BYTES // sum_bytes(read)
-    cdef int64_t skip
-    cdef element[MOST_LANES] block
     cdef vector sum
     if indexed:
         sum = add(slide(sums + 2, before + 1, 2, read), slide(sums + 1, before, 1, read), read)
@@ -564,12 +562,8 @@ cdef inline void slide_block(element* to, const vector* sums, vector* before, in
     before[1] = sums[2]
     if i > 0 and i - 1 + width <= n:
         store(to + i - 1, sum)
-        return
-    store(<element*>block, sum)
-    skip = i == 0
-    while skip < least(n - i + 1, width):
-        to[i - 1 + skip] = block[skip]
-        skip += 1
+    else:
+        store_lanes(to + i - 1, sum, lane_word(i == 0, <int>least(n - i + 1, width)))
 
 
 cdef inline void line_slid(element* to, const Plane* w, const Term* terms, int64_t n, int64_t place, int64_t rows,

@@ -199,7 +199,7 @@ cdef inline void sum_rows(const MaxPool2dGatherPlan* plan, element* to, int64_t 
     cdef const MaxPool2d* pool = &plan.pool
     if plan.known == SAME and pool.argmax:
         slid_indices(to, to_step, w, ih, end, read)
-    elif plan.known == SAME and VECTOR_BYTES == 64:
+    elif plan.known == SAME and VECTOR_BYTES == 64 and sizeof(gradient) > 2:
         slid_bits(to, to_step, w, ih, end, read)
     elif plan.known == SAME:
         lines_of_bits(to, to_step, w, ih, end, read)

@@ -11,7 +11,7 @@ Bounds. A place is found by a nibble, and compared with the sums' rows and colum
 its window. Words are read in vectors, up to 15 of them beyond a row's windows: a row of the table ends in 16 words or
 more that belong to no window.
 """
-from libc.stdint cimport int64_t, uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport BLOCK, LANES, MaxPool2d
@@ -22,8 +22,13 @@ from aclnn_bw._kernels.simd cimport lanes_of_2, prefetch, simd_load, simd_store,
 cdef extern from *:
     """
     typedef uint16_t __attribute__((aligned(1), may_alias)) aclnn_bw_word;
+    static const uint16_t aclnn_bw_lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static const uint16_t aclnn_bw_channel_bits[16] = {
+        1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
     """
     ctypedef uint16_t word_at "aclnn_bw_word"
+    const uint16_t* lane_numbers "aclnn_bw_lane_numbers"
+    const uint16_t* channel_bits "aclnn_bw_channel_bits"
     int lowest_bit "__builtin_ctz" (unsigned bits) noexcept nogil
 
 cdef enum:
@@ -102,24 +107,21 @@ cdef inline void scatter_some(term* sums, int64_t sum_pitch, uint32_t low, uint3
 
 cdef inline lanes_of_2 first_lanes(int64_t n) noexcept nogil:
     """All ones in the first n lanes."""
-    cdef uint16_t[LANES] lane
     cdef lanes_of_2 some
-    cdef int64_t i
-    for i in range(LANES):
-        lane[i] = 0xffff if i < n else 0
-    simd_load(&some, <const uint16_t*>lane)
-    return some
+    simd_load(&some, lane_numbers)
+    return <lanes_of_2>(some < <uint16_t>n)
 
 
 cdef inline unsigned any_lane(const lanes_of_2* x) noexcept nogil:
     """The bits that are set in any lane."""
-    cdef uint16_t[LANES] lane
-    cdef unsigned any = 0
+    cdef uint64_t[4] part
+    cdef uint64_t any = 0
     cdef int64_t i
-    simd_store(<uint16_t*>lane, x)
-    for i in range(<int64_t>sizeof(lanes_of_2) // 2):
-        any |= lane[i]
-    return any
+    simd_store(<uint64_t*>part, x)
+    for i in range(<int64_t>sizeof(lanes_of_2) // 8):
+        any |= part[i]
+    any |= any >> 32
+    return <unsigned>((any | any >> 16) & 0xffff)
 
 
 cdef inline void store_nibbles(uint16_t* nibbles, const lanes_of_2* planes) noexcept nogil:
@@ -270,13 +272,19 @@ cdef inline bint window_places(uint16_t* at, const uint16_t* nibbles, int64_t c,
 cdef inline void scatter_to(term* sums, int64_t sum_pitch, const uint16_t* at, const term* grad, int64_t grad_pitch,
                             int64_t channels, int64_t n) noexcept nogil:
     """sums[c*sum_pitch + at[c*BLOCK + i]] += grad[c*grad_pitch + i], c < channels <= TOGETHER, i < n."""
+    cdef term* sums_1 = sums + sum_pitch
+    cdef term* sums_2 = sums_1 + sum_pitch
+    cdef term* sums_3 = sums_2 + sum_pitch
+    cdef const term* grad_1 = grad + grad_pitch
+    cdef const term* grad_2 = grad_1 + grad_pitch
+    cdef const term* grad_3 = grad_2 + grad_pitch
     cdef int64_t i
     if channels == TOGETHER:
         for i in range(n):
             put(sums + at[i], grad[i])
-            put(sums + sum_pitch + at[BLOCK + i], grad[grad_pitch + i])
-            put(sums + 2 * sum_pitch + at[2 * BLOCK + i], grad[2 * grad_pitch + i])
-            put(sums + 3 * sum_pitch + at[3 * BLOCK + i], grad[3 * grad_pitch + i])
+            put(sums_1 + at[BLOCK + i], grad_1[i])
+            put(sums_2 + at[2 * BLOCK + i], grad_2[i])
+            put(sums_3 + at[3 * BLOCK + i], grad_3[i])
         return
     while channels > 0:
         for i in range(n):
@@ -294,17 +302,14 @@ cdef inline bint group_places(uint16_t* at, const char* words, int64_t pitch, in
     """at[c] = the window's position, counted from its first in the image, for the 16 channels of a group; False where
     some of `channels` has more or fewer bits than one. The window has `rows` x `columns` positions in the image."""
     cdef int64_t lanes = <int64_t>sizeof(lanes_of_2) // 2
-    cdef uint16_t[LANES] bit
     cdef lanes_of_2[2] bits
     cdef lanes_of_2[2] place
     cdef int64_t row, column, k
     cdef uint16_t word
     cdef unsigned seen = 0
     cdef unsigned twice = 0
-    for k in range(LANES):
-        bit[k] = <uint16_t>(1 << k)
     for k in range(LANES // lanes):
-        simd_load(&bits[k], <const uint16_t*>bit + k * lanes)
+        simd_load(&bits[k], channel_bits + k * lanes)
         simd_zero(&place[k])
     for row in range(rows):
         for column in range(columns):

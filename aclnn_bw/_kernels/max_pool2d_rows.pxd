@@ -29,10 +29,12 @@ cdef struct Unit:
 
 cdef inline Unit first_unit(const MaxPool2d* pool, const char* mask, int64_t begin) noexcept nogil:
     cdef Unit u
-    cdef int64_t group = begin // pool.bands
-    u.ih = begin % pool.bands * pool.band
-    u.n = group // pool.groups
-    u.group = group % pool.groups
+    u.n = u.group = u.ih = 0
+    if begin > 0:   # divisions take longer than a tiny plane
+        u.group = begin // pool.bands
+        u.ih = begin % pool.bands * pool.band
+        u.n = u.group // pool.groups
+        u.group -= u.n * pool.groups
     see_unit(pool, mask, &u)
     return u
 
@@ -48,7 +50,6 @@ cdef inline void see_unit(const MaxPool2d* pool, const char* mask, Unit* u) noex
 
 
 cdef inline void next_unit(const MaxPool2d* pool, const char* mask, Unit* u) noexcept nogil:
-    """Counted on: a division takes longer than small planes."""
     u.ih += pool.band
     if u.ih >= pool.h.size:
         u.ih = 0

@@ -74,6 +74,10 @@ cdef extern from "simd.h" nogil:
     void simd_load_lanes_f64(void* x, const void* source, lanes* some) noexcept
     void simd_load_lanes_half(void* x, const void* source, lanes* some) noexcept
     void simd_load_lanes_bfloat(void* x, const void* source, lanes* some) noexcept
+    void simd_store_lanes_f32(void* to, void* x, lanes* some) noexcept
+    void simd_store_lanes_f64(void* to, void* x, lanes* some) noexcept
+    void simd_store_lanes_half(void* to, void* x, lanes* some) noexcept
+    void simd_store_lanes_bfloat(void* to, void* x, lanes* some) noexcept
     void simd_copy_lanes(void* to, const void* source, int word, size_t lane, size_t size) noexcept
     void simd_copy_first(void* to, const void* source, size_t size, size_t whole) noexcept
     void simd_zero(void* x) noexcept
@@ -345,6 +349,22 @@ cdef inline lanes find_lanes(int word, const element* numbers) noexcept nogil:
     else:
         simd_lanes_2(&some, word)
     return some
+
+
+cdef inline void store_lanes(element* to, vector sum, int word) noexcept nogil:
+    """The lanes of a word, narrowed; the memory of the others is not touched."""
+    cdef lanes some
+    simd_lanes_4(&some, word)
+    if element is double:
+        simd_lanes_8(&some, word)
+        simd_store_lanes_f64(to, &sum, &some)
+    elif element is half:
+        simd_store_lanes_half(to, &sum, &some)
+    elif element is bfloat:
+        simd_tidy_nans(&sum)
+        simd_store_lanes_bfloat(to, &sum, &some)
+    else:
+        simd_store_lanes_f32(to, &sum, &some)
 
 
 cdef inline lanes lanes_at(const char* ones, const element* numbers) noexcept nogil:

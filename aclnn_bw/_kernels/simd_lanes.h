@@ -174,6 +174,55 @@ SIMD_INLINE void simd_load_lanes_bfloats(void *x, const void *from, const simd_l
     simd_load_bfloats(x, &kept, bytes);
 }
 
+/* What lies at `to` = the lanes of a simd_vector of float32, float64, or narrowed to float16 and to bfloat16, where lanes
+ * are those of float32. The memory of the others is not touched. */
+SIMD_INLINE void simd_store_lanes_f32(void *to, const simd_vector *x, const simd_lanes *lanes)
+{
+#if SIMD_BYTES == 64
+    _mm512_mask_storeu_ps(to, (__mmask16)*lanes, (__m512)*x);
+#elif SIMD_BYTES == 32
+    _mm256_maskstore_ps((float *)to, *lanes, (__m256)*x);
+#else
+    uint32_t kept[4];
+    memcpy(kept, lanes, sizeof kept);
+    for (int i = 0; i < 4; i++)
+        if (kept[i])
+            memcpy((char *)to + 4 * i, (const char *)x + 4 * i, 4);
+#endif
+}
+
+SIMD_INLINE void simd_store_lanes_f64(void *to, const simd_vector *x, const simd_lanes *lanes)
+{
+#if SIMD_BYTES == 64
+    _mm512_mask_storeu_pd(to, (__mmask8)*lanes, (__m512d)*x);
+#elif SIMD_BYTES == 32
+    _mm256_maskstore_pd((double *)to, *lanes, (__m256d)*x);
+#else
+    simd_store_lanes_f32(to, x, lanes); /* in halves: a lane is all ones */
+#endif
+}
+
+#define simd_store_lanes_half(to, x, lanes) simd_store_lanes_2(to, x, lanes, 0)
+#define simd_store_lanes_bfloat(to, x, lanes) simd_store_lanes_2(to, x, lanes, 1)
+
+SIMD_INLINE void simd_store_lanes_2(void *to, const simd_vector *x, const simd_lanes *lanes, int bfloats)
+{
+    uint16_t block[SIMD_BYTES / 4];
+    if (bfloats)
+        simd_store_bfloat(block, x);
+    else
+        simd_store_half(block, x);
+#if SIMD_BYTES == 64
+    _mm256_mask_storeu_epi16(to, (__mmask16)*lanes, _mm256_loadu_si256((const __m256i *)block));
+#else
+    uint32_t kept[SIMD_BYTES / 4];
+    memcpy(kept, lanes, sizeof kept);
+    for (int i = 0; i < SIMD_BYTES / 4; i++)
+        if (kept[i])
+            memcpy((char *)to + 2 * i, &block[i], 2);
+#endif
+}
+
 /* The lanes of a word again, of 2, 4 or 8 bytes each, of what lies at `from`, and nothing else is read: into `to`, the
  * others become 0. Slow where loads cannot be masked. */
 SIMD_INLINE void simd_copy_lanes(void *to, const void *from, int word, size_t lane, size_t whole)

@@ -100,6 +100,19 @@ EMU_MASKZ_LOAD(emu_mm_maskz_loadu_pd, __mmask8, __m128d, emu128, q, 2, pd)
 EMU_MASKZ_LOAD(emu_mm_maskz_loadu_ps, __mmask8, __m128, emu128, i, 4, ps)
 EMU_MASKZ_LOAD(emu_mm_maskz_loadu_epi16, __mmask8, __m128i, emu128, w, 8, si)
 
+#define EMU_MASK_STORE(name, mask, vector, wide, lane, n, member)                                             \
+    EMU void name(void *p, mask k, vector a)                                                                  \
+    {                                                                                                         \
+        wide r;                                                                                               \
+        r.member = a;                                                                                         \
+        EMU_LANES(n)                                                                                          \
+            if (k >> j & 1)                                                                                   \
+                memcpy((char *)p + j * sizeof r.lane[0], &r.lane[j], sizeof r.lane[0]);                       \
+    }
+EMU_MASK_STORE(emu_mm512_mask_storeu_ps, __mmask16, __m512, emu512, i, 16, ps)
+EMU_MASK_STORE(emu_mm512_mask_storeu_pd, __mmask8, __m512d, emu512, q, 8, pd)
+EMU_MASK_STORE(emu_mm256_mask_storeu_epi16, __mmask16, __m256i, emu256, w, 16, si)
+
 /* Arithmetic and logic, lane by lane. */
 #define EMU_OP(name, member, vector, lane, n, expression)                                                     \
     EMU vector name(vector a_, vector b_)                                                                     \
@@ -108,7 +121,6 @@ EMU_OP(emu_mm512_add_ps, ps, __m512, f, 16, a.f[j] + b.f[j])
 EMU_OP(emu_mm512_add_pd, pd, __m512d, d, 8, a.d[j] + b.d[j])
 EMU_OP(emu_mm512_add_epi32, si, __m512i, i, 16, a.i[j] + b.i[j])
 EMU_OP(emu_mm512_add_epi64, si, __m512i, q, 8, a.q[j] + b.q[j])
-EMU_OP(emu_mm512_sub_epi32, si, __m512i, i, 16, a.i[j] - b.i[j])
 EMU_OP(emu_mm512_min_epu32, si, __m512i, i, 16, a.i[j] < b.i[j] ? a.i[j] : b.i[j])
 EMU_OP(emu_mm512_or_si512, si, __m512i, q, 8, a.q[j] | b.q[j])
 EMU __m512i emu_mm512_slli_epi32(__m512i a, unsigned k)
@@ -156,7 +168,6 @@ EMU __m128i emu_mm_maskz_mov_epi16(__mmask8 k, __m128i a)
     EMU mask name(vector a_, vector b_)                                                                       \
     { wide a, b; uint64_t k = 0; a.si = a_; b.si = b_; EMU_LANES(n) k |= (uint64_t)(expression) << j; return (mask)k; }
 EMU_CMP(emu_mm512_cmpeq_epi32_mask, __mmask16, __m512i, emu512, i, 16, a.i[j] == b.i[j])
-EMU_CMP(emu_mm512_cmpge_epu32_mask, __mmask16, __m512i, emu512, i, 16, a.i[j] >= b.i[j])
 EMU_CMP(emu_mm512_cmpneq_epi16_mask, __mmask32, __m512i, emu512, w, 32, a.w[j] != b.w[j])
 EMU_CMP(emu_mm256_cmpeq_epi32_mask, __mmask8, __m256i, emu256, i, 8, a.i[j] == b.i[j])
 EMU_CMP(emu_mm256_cmpneq_epi16_mask, __mmask16, __m256i, emu256, w, 16, a.w[j] != b.w[j])
@@ -164,10 +175,6 @@ EMU_CMP(emu_mm_cmpneq_epi16_mask, __mmask8, __m128i, emu128, w, 8, a.w[j] != b.w
 EMU_CMP(emu_mm256_test_epi16_mask, __mmask16, __m256i, emu256, w, 16, (a.w[j] & b.w[j]) != 0)
 EMU_CMP(emu_mm_cmplt_epu8_mask, __mmask16, __m128i, emu128, b, 16, a.b[j] < b.b[j])
 EMU_CMP(emu_mm_test_epi16_mask, __mmask8, __m128i, emu128, w, 8, (a.w[j] & b.w[j]) != 0)
-EMU __mmask16 emu_mm512_mask_cmpge_epu32_mask(__mmask16 k, __m512i a, __m512i b)
-{
-    return k & emu_mm512_cmpge_epu32_mask(a, b);
-}
 EMU __mmask16 emu_mm512_cmp_ps_mask_unord(__m512 a, __m512 b)
 {
     unsigned k = 0;
@@ -312,6 +319,8 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm256_cmpeq_epi32_mask emu_mm256_cmpeq_epi32_mask
 #undef _mm256_cmpneq_epi16_mask
 #define _mm256_cmpneq_epi16_mask emu_mm256_cmpneq_epi16_mask
+#undef _mm256_mask_storeu_epi16
+#define _mm256_mask_storeu_epi16 emu_mm256_mask_storeu_epi16
 #undef _mm256_maskz_loadu_epi16
 #define _mm256_maskz_loadu_epi16 emu_mm256_maskz_loadu_epi16
 #undef _mm256_maskz_loadu_pd
@@ -372,8 +381,10 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_mask_add_pd emu_mm512_mask_add_pd
 #undef _mm512_mask_add_ps
 #define _mm512_mask_add_ps emu_mm512_mask_add_ps
-#undef _mm512_mask_cmpge_epu32_mask
-#define _mm512_mask_cmpge_epu32_mask emu_mm512_mask_cmpge_epu32_mask
+#undef _mm512_mask_storeu_pd
+#define _mm512_mask_storeu_pd emu_mm512_mask_storeu_pd
+#undef _mm512_mask_storeu_ps
+#define _mm512_mask_storeu_ps emu_mm512_mask_storeu_ps
 #undef _mm512_maskz_loadu_epi32
 #define _mm512_maskz_loadu_epi32 emu_mm512_maskz_loadu_epi32
 #undef _mm512_maskz_loadu_pd
@@ -440,8 +451,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_storeu_si512 emu_mm512_storeu_si512
 #undef _mm512_stream_si512
 #define _mm512_stream_si512 emu_mm512_stream_si512
-#undef _mm512_sub_epi32
-#define _mm512_sub_epi32 emu_mm512_sub_epi32
 #undef _mm512_unpackhi_epi16
 #define _mm512_unpackhi_epi16 emu_mm512_unpackhi_epi16
 #undef _mm512_unpackhi_epi32

@@ -219,6 +219,22 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
     simd_lanes_of_bits_##lane(&some, *(const uint16_t *)b);                                       \
     simd_load(&y, a); simd_zero(&x);
 
+/* Into what b holds behind two bytes, which tell the lanes. */
+#define STORE_LANES(kind, lane)                                                  \
+    WORD(lane)                                                                   \
+    simd_lanes_##lane(&some, word);                                              \
+    memcpy(to, (const char *)b + 2, sizeof x * (bytes_of_##kind) / (lane));      \
+    simd_load(&x, a); tidy_##kind(&x);                                           \
+    simd_store_lanes_##kind(to, &x, &some);
+#define tidy_f32(x)
+#define tidy_f64(x)
+#define tidy_half(x)
+#define tidy_bfloat(x) simd_tidy_nans(x)
+enum { bytes_of_f32 = 4, bytes_of_f64 = 8, bytes_of_half = 2, bytes_of_bfloat = 2 };
+OF_WIDTH(store_lanes_f32, vector, simd_vector, STORE_LANES(f32, 4))
+OF_WIDTH(store_lanes_f64, vector, simd_vector, STORE_LANES(f64, 8))
+OF_WIDTH(store_lanes_half, vector, simd_vector, STORE_LANES(half, 4))
+OF_WIDTH(store_lanes_bfloat, vector, simd_vector, STORE_LANES(bfloat, 4))
 OF_WIDTH(bit_f32, vector, simd_vector, BIT(f32, 4, 1))
 OF_WIDTH(bit_f64, vector, simd_vector, BIT(f64, 8, 1))
 OF_WIDTH(bit_half, vector, simd_vector, BIT(half, 4, 1))
@@ -355,6 +371,10 @@ static const struct {
     NAMED(zip_three_2_16)
     NAMED(zip_three_4_16)
     NAMED(zip_three_8_16)
+    NAMED(store_lanes_f32_vector)
+    NAMED(store_lanes_f64_vector)
+    NAMED(store_lanes_half_vector)
+    NAMED(store_lanes_bfloat_vector)
     NAMED(bit_f32_vector)
     NAMED(bit_f64_vector)
     NAMED(bit_half_vector)

@@ -176,6 +176,19 @@ def shifted_in(size):
     return lambda a, b: np.concatenate([b[len(b) - size :], a[: len(a) - size]])
 
 
+def stored_lanes(narrow, dtype):
+    """The lanes that the first two bytes of b choose, into what it holds behind them."""
+
+    def scalar(a, b):
+        begin = int(b[0]) % (len(a) + 1)
+        end = begin + int(b[1]) % (len(a) + 1 - begin)
+        to = b[2:].view(dtype)[: len(a)].copy()
+        to[begin:end] = narrow(a)[begin:end]
+        return to
+
+    return scalar
+
+
 def first_bytes(a, b):
     return np.where(np.arange(len(a)) < (int(b[0]) % len(a) & ~1), a, 0x5A)
 
@@ -296,6 +309,10 @@ PRIMITIVES = {
             ("bfloat", "u2", "f4", 8, 8, BF16),
         )
     },
+    "store_lanes_f32": (("vector",), "f4 u1 f4", (16, (2, 16), 16), stored_lanes(np.copy, np.float32)),
+    "store_lanes_f64": (("vector",), "f8 u1 f8", (16, (2, 16), 16), stored_lanes(np.copy, np.float64)),
+    "store_lanes_half": (("vector",), "f4 u1 f2", (16, (2, 8), 8), stored_lanes(lambda a: a.astype(F16), F16)),
+    "store_lanes_bfloat": (("vector",), "f4 u1 u2", (16, (2, 8), 8), stored_lanes(to_bfloat, np.uint16)),
     "lower_f32": (("vector",), "f4 u1 f4", (16, (2, 8), 32), by_lower_bit),
     "lower_f64": (("vector",), "f8 u1 f8", (16, (2, 4), 32), by_lower_bit),
     "equal_f32": (("vector",), "f4 i4 f4", (16, (4, 16), 48), by_index(np.float32)),
