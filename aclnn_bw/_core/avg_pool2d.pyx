@@ -216,7 +216,7 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatt
 cdef int64_t join_planes(AvgPool2dPlan* plan, int64_t planes) noexcept nogil:
     """Make one tall plane of many where no window and no row lies across two of them; returns the number left.
 
-    Planes of a few rows are then worked off in long loops: with kernel 2, 2.2 times as fast for 4x4, 1.2 for 14x14.
+    Planes of a few rows are then worked off in long loops.
     """
     cdef Axis* h = &plan.h
     cdef int64_t* g = plan.grad_output_strides
