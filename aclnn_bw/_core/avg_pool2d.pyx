@@ -29,10 +29,10 @@ cdef enum:
     STRIP_BYTES = 24576             # scratch of a strip: fits an L1 cache
     BAND_BYTES = 16384              # packed rows of a plane, of a cache line of channels
     SCRATCH_BYTES = 1048576         # beyond this a strip's rows are tiled along w further, and then streamed
-    MOST_TILE = 256                 # columns
+    MOST_TILE = 256                 # columns; wider ones leave fewer rows to a strip
     NARROWEST_TILE = 32             # columns: still much less work than to sum the rows of windows again for each row
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
-    LEAST_BAND = 8                  # rows
+    LEAST_BAND = 8                  # rows; lower bands sum too many rows of windows again
     LEAST_STRIP = 4                 # rows
     LONGEST_VECTOR = 64             # bytes
     CACHE_LINE = 64                 # bytes

@@ -42,16 +42,16 @@ cdef extern from *:
 cdef enum:
     FACTOR_LIMIT = 50               # of the products, for growing and shrinking
     RATIO_LIMIT = 4000000           # a little below 2**22: see find_ratio
-    LONGEST_PERIOD = 4096           # targets
+    LONGEST_PERIOD = 4096           # targets; the table of more would leave the L1 cache
     SHORT_PERIOD = 512              # targets: up to here a period is taken however few there are of it
     BLOCK = 4096                    # targets of a unit: its table stays in the L1 cache
-    LEAST_BLOCK = 256               # targets
+    LEAST_BLOCK = 256               # targets; fewer are not worth a unit of their own
     WHOLE_TARGETS = 65536           # of a row whose tables the executor holds: 512 KiB
     SPARSE = 32                     # targets to a source: from here on groups are mostly zeros: fill, store each source
     UNITS_PER_THREAD = 4            # fewer rows than this leave threads unevenly loaded: cut them
     LINES = 8                       # cache lines of a source that are packed side by side
-    UNIT = 262144                   # bytes of gradOutput that are packed at a time
-    MOST_PACKED = 1048576           # bytes: a block with more is not packed
+    UNIT = 262144                   # bytes of gradOutput that are packed at a time: a quarter of an L2 cache
+    MOST_PACKED = 1048576           # bytes: a block with more is not packed, for it would leave the L2 cache
     CHUNK = 64                      # indices computed at a time
     STRETCH = 256                   # starts found at a time; a multiple of WIDEST
 
