@@ -37,10 +37,8 @@ CANN_LIBRARIES = ("ascendcl", "nnopbase", "opapi", "opapi_nn", "opapi_cv", "opap
 SANITIZE = os.environ.get("ACLNN_BW_SANITIZE", "")
 # Its handles are numbers of 64 bits. Instrumented objects keep all of Cython's code, and that needs the interpreter.
 C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32 and not SANITIZE
-# With the 200 of -O3 gcc 12 takes twice as long for the average pool, which is no faster for it (python -m
-# benchmarks.against: 1.01 of the speed). A vector that is passed to a function goes through memory, so what is declared
-# inline is, in the unit whose loops are written over simd.pxd (0.82 to 0.87 of the time where float16 is scattered).
-# What is not stays a function there: what its caller keeps would take the loop's registers.
+# A vector that is passed to a function goes through memory, so what is declared inline is, in the units whose loops are
+# written over simd.pxd. What is not stays a function there: what its caller keeps would take the loop's registers.
 UNIT_FLAGS = {
     "avg_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "replication_pad2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
@@ -254,7 +252,7 @@ class BuildNative(build_ext):
                 if variant != "baseline":
                     flags.append(f"-march=x86-64-{variant}")
                 if variant == "v2":
-                    # For processors older than AVX2: right, but not worth a third of the time of the build.
+                    # For processors older than AVX2: right, but -O3 is not worth its time in the build.
                     flags += self.floor_flags
                 macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, variant)]
                 macros += [(f"aclnn_bw_{unit}_kernels", f"aclnn_bw_{unit}_kernels_{variant}")

@@ -545,7 +545,7 @@ cdef int read_array(cnp.ndarray array, Tensor* tensor) except -1:
         tensor.strides[i] = 0
         step = cnp.PyArray_STRIDE(array, i)
         if tensor.dtype != DT_UNDEFINED:
-            # Item sizes are powers of two; a dozen 64-bit divisions would take a tenth of phase 1.
+            # Item sizes are powers of two; a dozen 64-bit divisions would show in phase 1.
             tensor.strides[i] = step >> trailing_zeros(item)
             if tensor.dims[i] > 1 and step & (item - 1) != 0:
                 tensor.flags |= BROKEN_STRIDE
@@ -1468,7 +1468,7 @@ cdef object finish_one_call(Executor* executor, int position, const Tensor* outp
                             object owner_1, object owner_2, object owner_3):
     """Run with `out`, or with a fresh array that gets its address now (the plan does not depend on it); returns it, as
     an array of the library that the first argument came from. The owners live meanwhile, as arguments, that of the
-    first one first: a tuple of them takes 3 % of a tiny call."""
+    first one first: a tuple of them would show in a tiny call."""
     if out is not None:
         run_at_once(executor)
         return out

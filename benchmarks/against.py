@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter, thread_time
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 
@@ -29,18 +29,18 @@ from .machine import environment, summary
 from .problem import DTYPES, Case, Contestant
 from .report import duration
 from .strided import LAYOUTS
-from .timing import CACHE_BYTES, MIN_ROUNDS, Spread, _repeats, _warm_up, ratio
+from .timing import CACHE_BYTES, MIN_ROUNDS, Spread, Statement, _repeats, _warm_up, ratio
 from .variations import Row
 
 _ROOT = Path(__file__).resolve().parent.parent
 _USUAL = ("float32", "float16")
 # A larger batch repeats so many images.
-_IMAGES = 4
+IMAGES = 4
 # Where arrays lie in physical memory can make one process a little faster than another one with the same code: so many
 # times during a case both move to fresh memory.
 _MOVES = 4
 # The threads of whoever ran before spin for some milliseconds and take a core from the other one's.
-_SETTLE = 5e-3
+SETTLE = 5e-3
 _LEGEND = """\
 ratio  the other's time / this one's, median over the rounds (first to third quartile): above 1 this one is faster
 Both write the same bytes, or a case is not timed."""
@@ -149,15 +149,42 @@ EXTRA: tuple[Case, ...] = (
 # ---- a worker: a process that runs the statements of one environment ------------------------------------------------
 
 
-class _Work:
+class Timed:
+    """Something that is timed in turn with others."""
+
+    nbytes: int
+    _timer: timeit.Timer
+
+    def __init__(self, threads: int) -> None:
+        # What others take from a single thread does not count; the time of several has no other clock than the wall's.
+        self._clock = thread_time if threads == 1 else perf_counter
+
+    def set_statement(self, statement: Statement) -> None:
+        self._timer = timeit.Timer(statement.code, timer=self._clock, globals=dict(statement.names))
+
+    def repeats(self) -> int:
+        return _repeats(self._timer)
+
+    def sample(self, number: int, repeats: int, settle: float) -> float:
+        """Nanoseconds a run; the samples of all processes with the same number begin on the same core."""
+        if hasattr(os, "sched_setaffinity"):
+            cores = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {sorted(cores)[number % len(cores)]})
+            # It stays there unless it is disturbed; threads that are made from now on may be anywhere.
+            os.sched_setaffinity(0, cores)
+        if settle or self.nbytes <= CACHE_BYTES:
+            _warm_up(self._timer, settle)
+        return self._timer.timeit(repeats) / repeats * 1e9
+
+
+class _Work(Timed):
     """A case that is ready to be run; what it gives does not depend on who asks."""
 
     def __init__(self, case: Case, dtype: str, threads: int) -> None:
-        # What others take from a single thread does not count; the time of several has no other clock than the wall's.
-        self._clock = thread_time if threads == 1 else perf_counter
+        super().__init__(threads)
         self._stack = ExitStack()
         self._stack.enter_context(rules(case))
-        self._problem, _ = posed(case, dtype, images=_IMAGES)
+        self._problem, _ = posed(case, dtype, images=IMAGES)
         self.nbytes = self._problem.nbytes
         self._contestant: Contestant | None = None
         self.move()
@@ -177,8 +204,7 @@ class _Work:
         self._problem = replace(problem, inputs={**problem.inputs, **copies})
         self._contestant = operator.ours(self._problem, outs)
         assert self._contestant.into
-        into = self._contestant.into
-        self._timer = timeit.Timer(into.code, timer=self._clock, globals=dict(into.names))
+        self.set_statement(self._contestant.into)
 
     def digest(self) -> str:
         """Run once; a hash of the bytes that are in the outputs then."""
@@ -187,27 +213,13 @@ class _Work:
         for out in self._contestant.outs:
             out.fill(-1 if out.dtype.kind == "i" else np.nan)
         self._contestant.into.run()
-        return _digest(self._contestant.outs)
-
-    def repeats(self) -> int:
-        return _repeats(self._timer)
-
-    def sample(self, number: int, repeats: int, settle: float) -> float:
-        """Nanoseconds a run; the samples of both processes with the same number begin on the same core."""
-        if hasattr(os, "sched_setaffinity"):
-            cores = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, {sorted(cores)[number % len(cores)]})
-            # It stays there unless it is disturbed; threads that are made from now on may be anywhere.
-            os.sched_setaffinity(0, cores)
-        if settle or self.nbytes <= CACHE_BYTES:
-            _warm_up(self._timer, settle)
-        return self._timer.timeit(repeats) / repeats * 1e9
+        return digest_of(self._contestant.outs)
 
     def close(self) -> None:
         self._stack.close()
 
 
-def _digest(arrays: Sequence[Array]) -> str:
+def digest_of(arrays: Sequence[Array]) -> str:
     together = hashlib.blake2b(digest_size=16)
     for array in arrays:
         together.update(np.ascontiguousarray(array).view(np.uint8).data)
@@ -262,6 +274,15 @@ class Lost(Exception):
     """A worker has ended, or cannot begin."""
 
 
+class Contender(Protocol):
+    """Who takes turns with others: it can ``move``, tell how many ``repeats`` a sample needs, and take a ``sample``."""
+
+    @property
+    def name(self) -> str: ...
+
+    def ask(self, what: str, *arguments: Any) -> Any: ...
+
+
 class Worker:
     """A process of another interpreter, which does nothing but what it is asked for."""
 
@@ -312,7 +333,7 @@ def run(case: Case, dtype: str, workers: Sequence[Worker], *, budget: float, set
         raise WrongResult(f"{case.operator} {case.title} {dtype}: the other environment's result has other bytes")
     samples: dict[str, list[float]] = {worker.name: [] for worker in workers}
     for _ in range(2):
-        _sample(workers, samples, budget=budget, settle=settle)
+        take_turns(workers, samples, budget=budget, settle=settle)
         quotients = ratio(samples[other.name], samples[this.name])
         if not slower(quotients, least):
             break
@@ -327,7 +348,9 @@ def run(case: Case, dtype: str, workers: Sequence[Worker], *, budget: float, set
     )
 
 
-def _sample(workers: Sequence[Worker], samples: Mapping[str, list[float]], *, budget: float, settle: float) -> None:
+def take_turns(
+    workers: Sequence[Contender], samples: Mapping[str, list[float]], *, budget: float, settle: float
+) -> None:
     """Let the workers run in turn until the budget is spent: A B, B A, A B, ..."""
     order = list(workers)
     for _ in range(_MOVES):
@@ -396,7 +419,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return command.show(selected)
     with command.started(parser, options) as write, ExitStack() as stack:
         try:
-            workers = [_started(stack, name, python, options) for name, python in _pythons(options)]
+            workers = [started(stack, name, python, options.isa) for name, python in _pythons(options)]
         except Lost as error:
             parser.error(str(error))
         surroundings = {worker.name: worker.ask("start", options.threads) for worker in workers}
@@ -405,7 +428,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 parser.error(f"--isa {options.isa}: {name} uses {found['isa']}")
             print(f"{name}: {found['folder']}\n{summary(found)}", end="")
         print(f"{_LEGEND}\n")
-        settle = _SETTLE if options.threads > 1 else 0.0
+        settle = SETTLE if options.threads > 1 else 0.0
         skipped: list[str] = []
 
         def measured(case: Case, dtype: str) -> Row:
@@ -472,10 +495,11 @@ def _pythons(options: argparse.Namespace) -> list[tuple[str, str]]:
     return [("this", sys.executable), ("other", options.other_python)]
 
 
-def _started(stack: ExitStack, name: str, python: str, options: argparse.Namespace) -> Worker:
-    isa = {"ACLNN_BW_ISA": options.isa} if options.isa else {}
+def started(stack: ExitStack, name: str, python: str, isa: str | None) -> Worker:
+    """Start a worker on this instruction set, or the machine's best, for as long as the stack lives."""
+    cap = {"ACLNN_BW_ISA": isa} if isa else {}
     # Of a call that takes nanoseconds, the order of a dictionary's entries is some per cent.
-    worker = Worker(name, python, {**os.environ, "PYTHONHASHSEED": "0", **isa})
+    worker = Worker(name, python, {**os.environ, "PYTHONHASHSEED": "0", **cap})
     stack.callback(worker.close)
     return worker
 

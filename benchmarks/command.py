@@ -30,10 +30,13 @@ def add_selection(parser: argparse.ArgumentParser, dtypes: Sequence[str] = tuple
     add("--list", action="store_true", help="print the selected cases and stop")
 
 
-def add_measuring(parser: argparse.ArgumentParser, *, seconds: float, quick: float) -> None:
+def add_measuring(parser: argparse.ArgumentParser, *, seconds: float, quick: float, threads: int = 2) -> None:
     """How they are measured and told."""
     add = parser.add_argument
-    add("--threads", type=int, default=2, metavar="N", help="for us and for any peer (default 2)")
+    add(
+        "--threads", type=int, default=threads, metavar="N",
+        help=f"for us and for any peer (default {threads})",
+    )  # fmt: skip
     add(
         "--seconds", type=positive, default=seconds, metavar="S",
         help=f"time to spend on a case (default {seconds})",

@@ -16,6 +16,7 @@ import aclnn_bw
 from .peers import Peer
 
 _BUSY = "THE MACHINE IS BUSY with other work: threads wait for cores, and these figures mean little.\n"
+_CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -29,7 +30,7 @@ def environment(peers: Sequence[Peer], threads: int) -> dict[str, Any]:
         "openmp": config["openmp"],
         "compiler": config["compiler"],
         "threads": threads,
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "caches": caches(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
@@ -68,23 +69,29 @@ def summary(env: Mapping[str, Any]) -> str:
     """Tell the same to a reader, and whether the machine was busy."""
     peers = ", ".join(f"{name} {version}" for name, version in env["peers"].items()) or "no peer installed"
     load = "" if env["load"] is None else f", load average {env['load']:.2f} at the start"
-    busy = env["load"] is not None and env["load"] > env["cores"] / 2
     return (
         f"aclnn_bw {env['aclnn_bw']}, instruction set {env['isa']}, {'OpenMP' if env['openmp'] else 'serial build'}, "
         f"compiled by {env['compiler']}\n"
         f"{env['threads']} thread{'s' * (env['threads'] != 1)} for everybody on {env['cpu']}, "
         f"{env['cores']} cores available{load}\n"
         f"Python {env['python']}, NumPy {env['numpy']}, {peers}; {env['system']}\n"
-        f"{_BUSY if busy else ''}"
+        f"{busy(env)}"
     )
 
 
-def _cpu_model() -> str:
+def busy(env: Mapping[str, Any]) -> str:
+    """Say so if others had work for the machine when this began."""
+    return _BUSY if env["load"] is not None and env["load"] > env["cores"] / 2 else ""
+
+
+def cpu_model(cpuinfo: Path = _CPUINFO) -> str:
+    """Name the processor; a name without a number, as virtual machines have, is followed by family and model."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
-            for line in cpuinfo:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
+        lines = cpuinfo.read_text(encoding="utf-8").partition("\n\n")[0].splitlines()
     except OSError:
-        pass  # not Linux
-    return platform.processor() or platform.machine()
+        lines = []  # not Linux
+    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    name = told.get("model name") or platform.processor() or platform.machine()
+    if "cpu family" in told and "model" in told and not any(map(str.isdigit, name.partition("@")[0])):
+        name += f", family {told['cpu family']}, model {told['model']}"
+    return name

@@ -15,7 +15,7 @@ import reference
 
 import aclnn_bw
 from benchmarks import __main__ as program
-from benchmarks import cases, machine, peers, report, timing, windows
+from benchmarks import against, cases, machine, peers, report, results, timing, windows
 from benchmarks.check import Reference, WrongResult, check
 from benchmarks.problem import DTYPES, REAL, Case, Contestant, Form, check_contestant
 
@@ -581,3 +581,100 @@ def test_torch_must_write_into_the_memory_it_is_given(torch_on_one_thread):
 @pytest.mark.torch
 def test_a_dtype_that_torch_lacks_is_left_out(torch_on_one_thread):
     assert peers.KNOWN["torch"](1).contestant(small("complex64", operator="upsample_nearest_exact1d_backward")) is None
+
+
+# ---- the file of each CPU -------------------------------------------------------------------------------------------
+
+ISAS = aclnn_bw.show_config(mode="dict")["isa_available"]
+
+
+def test_results_of_every_instruction_set(capsys, tmp_path):
+    file, figures = tmp_path / "new" / "cpu.md", tmp_path / "figures.json"
+    chosen = ["--case", TINY, "--case", "64x3x32x32", "--dtype", "float32"]
+    assert results.main(["--quick", *chosen, "--output", str(file), "--json", str(figures)]) == 0
+    rows = json.loads(figures.read_text())["rows"]
+    assert len(rows) == len(Form) + 1
+    assert all(list(row["times"]) == ISAS for row in rows)
+    assert all(list(row["ratios"]) == ISAS[1:] for row in rows)
+    # The copy is measured where bytes count.
+    assert [list(row["copies"]) for row in rows] == [[]] * len(Form) + [ISAS]
+
+    text = file.read_text()
+    lines = text.splitlines()
+    assert lines[0] == f"# {machine.cpu_model()}"
+    for part in f", aclnn_bw {aclnn_bw.__version__}, ", "1 thread, 0.02 s a case", f"NumPy {np.__version__}":
+        assert part in text
+    assert [line[3:] for line in lines if line.startswith("## ")] == [
+        "avg_pool2d_backward",
+        "replication_pad2d_backward",
+    ]
+    tables = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    ratios, copies = [f"{isa} / {ISAS[0]}" for isa in ISAS[1:]], [f"{isa} copies" for isa in ISAS]
+    heading = ["case", "dtype", "MiB", *ISAS, *ratios, *copies]
+    assert tables[0] == heading
+    assert {len(cells) for cells in tables} == {len(heading)}
+    assert [cells[0] for cells in tables if cells[1] == "float32"] == [row["case"] for row in rows]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1] == str(file)
+    assert [" ".join(cells) for cells in tables if cells[1] == "float32"] == [
+        " ".join(line.split()) for line in printed if "  float32  " in line
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        ([], True),
+        (["--seconds", "0.5"], True),
+        (["--quick"], False),
+        (["--threads", "2"], False),
+        (["--dtype", "float32"], False),
+        (["--operator", "im2col_backward"], False),
+        (["--case", TINY], False),
+    ],
+)
+def test_only_a_full_run_replaces_the_file(arguments, written):
+    file = results._file(results._parser().parse_args(arguments), "AMD EPYC, family 26, model 2")
+    assert file == (ROOT / "benchmarks" / "results" / "amd-epyc-family-26-model-2.md" if written else None)
+
+
+def test_other_bytes_on_an_instruction_set_are_not_timed(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(results, "digest_of", lambda arrays: "another")
+    file = tmp_path / "cpu.md"
+    assert results.main(["--quick", "--case", "1x2x4x4", "--output", str(file)]) == 1
+    expected = f"replication_pad2d_backward 1x2x4x4 p1 float32: the result on {ISAS[0]} has other bytes"
+    assert expected in capsys.readouterr().out
+    assert not file.exists()
+
+
+def test_results_of_several_threads(capsys):
+    assert results.main(["--quick", "--threads", "2", "--case", "1x2x4x4"]) == 0
+    assert "2 threads for everybody" in capsys.readouterr().out
+
+
+def test_the_yardstick_is_timed_as_a_worker_is():
+    copy = results._Copy(1 << 16, 1)
+    samples = {"copy": []}
+    against.take_turns([copy], samples, budget=0.001, settle=0.0)
+    assert len(samples["copy"]) >= 4
+    assert min(samples["copy"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "name", "slug"),
+    [
+        ("model name\t: AMD EPYC\ncpu family\t: 26\nmodel\t\t: 2\n", "AMD EPYC, family 26, model 2",
+         "amd-epyc-family-26-model-2"),
+        ("cpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\n",
+         "Intel(R) Xeon(R) CPU @ 2.20GHz, family 6, model 85", "intel-xeon-cpu-family-6-model-85"),
+        ("model name\t: AMD EPYC 9B14 96-Core\ncpu family\t: 25\nmodel\t: 17\n\nmodel name\t: another\n",
+         "AMD EPYC 9B14 96-Core", "amd-epyc-9b14-96-core"),
+        (None, None, None),
+    ],
+)  # fmt: skip
+def test_a_processor_is_named(tmp_path, cpuinfo, name, slug):
+    file = tmp_path / "cpuinfo"
+    if cpuinfo:
+        file.write_text(cpuinfo)
+    assert machine.cpu_model(file) == (name or machine.platform.processor() or machine.platform.machine())
+    assert results.slug(machine.cpu_model(file)) == (slug or results.slug(machine.cpu_model(file)))

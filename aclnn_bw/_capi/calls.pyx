@@ -438,7 +438,8 @@ cdef struct Call:
 
 # What the plan of a slot's last executor was made from, but for its tensors, which the executor has. A program calls
 # phase 1 again and again with other addresses alone; then the executor that still lies in the slot serves, for no plan
-# depends on addresses: aclSet*TensorAddr relies on that too. Both phases of a tiny call take 110 ns instead of 390.
+# depends on addresses: aclSet*TensorAddr relies on that too. Both phases of a tiny call take less than a third of the
+# time then (python -m benchmarks.c_library).
 cdef struct Recipe:
     bint valid
     bint forked

@@ -28,18 +28,18 @@ cdef enum:
     WORD_BYTES = 262144             # of mask words that the channels of a group read in turn: a quarter of an L2 cache
     CHUNK_BYTES = 16384             # of sums that are made at a time: half an L1 cache
     LISTED_WINDOWS = 1024           # whose bounds are listed for the check of indices
-    APART_ROW = 12                  # columns
+    APART_ROW = 12                  # columns; longer rows fill the vectors of GATHER
     LONG_LISTED = 28                # windows of a row; for 2 or 3 kernel rows they are checked sooner row by row
     LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
     SCRATCH_BYTES = 1048576
     L2_BYTES = 1048576
-    # Of all arrays, half an L3 cache: from here on it pays to fetch ahead; in the cache 3x3 at stride 2 takes 0.8 of
-    # the time without.
+    # Of all arrays, half an L3 cache: from here on it pays to fetch ahead; in the cache a prefetch takes the place of a
+    # load.
     FAR_BYTES = 16777216
-    SHORT_PLANE = 4096              # positions
+    SHORT_PLANE = 4096              # positions: planes that SCATTER takes sooner (scatters_sooner)
     MIDDLE_PLANE = 16384
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
-    LEAST_BAND = 8                  # rows
+    LEAST_BAND = 8                  # rows; in lower bands a unit's own work shows
     GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
     ROWS_BYTES = 16384              # rows of the image that the forward works on at a time: half an L1 cache
     TALL_BYTES = 262144             # of tall kernels: a quarter of an L2 cache
@@ -49,7 +49,7 @@ cdef enum:
     LEAST_WINDOWS = 4
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
-    LEAST_PLACED = 8                # windows of a plane
+    LEAST_PLACED = 8                # windows of a plane; fewer leave the vectors that find them mostly empty
     PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
 
 
@@ -318,8 +318,8 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
     if (not pool.argmax and pool.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
             and TEAM * h.size * w.size * real <= L2_BYTES // 2):
-        # The planes of all channels would leave the cache between two blocks: 3x3 at stride 3 takes 0.55 of the time in
-        # float64, but 5x5 1.3 times, whose words are read again.
+        # The planes of all channels would leave the cache between two blocks. Fewer at a time read the words again, of
+        # which larger kernels have more.
         plan.sweep = least(plan.sweep, most(TEAM, quotient(L2_BYTES // 4, h.size * w.size * real)))
     band = h.size
     pool.bands = 1
@@ -330,7 +330,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
         band = split_rows(pool, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
                           h.kernel - h.stride)
         if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
-            # Then bands can be made where they stay, too: 0.4 to 0.8 of the time.
+            # Then bands can be made where they stay, too.
             pool.units = quotient(pool.units, pool.bands)
             band = pool.band = round_up(band, h.stride)
             pool.bands = ceil_div(h.size, band)
@@ -383,8 +383,9 @@ cdef int32_t known_columns(const PoolAxis* w) noexcept nogil:
 
 
 cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, int64_t real) noexcept nogil:
-    """Where GATHER takes longer if a comparison leaves no mask of lanes, measured with AVX2: of its time SCATTER takes
-    0.2 to 0.9, but 1.1 to 1.5 in planes that leave the L2 cache before they are complete. The sums are the same."""
+    """Where GATHER takes longer if a comparison leaves no mask of lanes: it compares at every kernel position, SCATTER
+    adds once for each window, but slowly to planes that leave the L2 cache before they are complete. The bounds, found
+    with AVX2, lie between the two. The sums are the same."""
     cdef const PoolAxis* w = &pool.w
     cdef int64_t positions = pool.h.size * w.size
     cdef bint near = TEAM * positions * real <= L2_BYTES // 2
@@ -409,11 +410,11 @@ cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, in
 cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t real, bint direct) noexcept nogil:
     """Choose the algorithm; returns the bytes of scratch. What the order of the sums depends on is chosen by the
     geometry and the dtype alone, not by the instruction set."""
-    # With the columns of its kernel compiled in, gathering takes a quarter to 0.7 of the time of scattering; in its
-    # general form a quarter to all of it for a few positions, but twice the time for 5x5 windows and four times for 3x3
-    # windows at stride 3. Small planes of short rows take up to 10 times as long so as in one go (only float64 in 3x3
-    # windows at stride 1 without padding takes 0.8 times, in planes of 8x8). The order of the sums is the same
-    # but for the columns SAME, which stay with GATHER. The rows of one channel must fit the scratch.
+    # GATHER compares at every kernel position, a vector of windows at a time; SCATTER adds once for each window, one
+    # after the other. So GATHER takes kernels whose columns are compiled in, and in its general form those of a few
+    # positions, at strides that leave long classes of columns. Short rows of small planes would leave its vectors
+    # empty. The order of the sums is the same but for the columns SAME, which stay with GATHER. The rows of one channel
+    # must fit the scratch.
     cdef const MaxPool2d* pool = <const MaxPool2d*>plan
     cdef int32_t known = known_columns(&pool.w)
     cdef bint small = pool.h.size * pool.w.size <= SMALL_PLANE
@@ -423,14 +424,14 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
             context.kernels.lane_masks or not scatters_sooner(pool, known, item, real)) and (
             (pool.h.terms + 5) * most(pool.w.size, pool.w.out) * real <= SCRATCH_BYTES):
         # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
-        # indices: 0.5 to 0.6 of the time in planes of 7x7 with AVX2, as long in those of 14x14.
+        # indices, which leave the vectors of GATHER mostly empty.
         if known == SAME and pool.argmax and not context.kernels.lane_masks and (
                 pool.w.size <= APART_ROW and pool.h.size <= LISTED_WINDOWS // APART_ROW
                 and pool.h.out <= pool.h.size and pool.h.kernel <= MOST_PLACED):
             return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, True)
         return plan_gather(<MaxPool2dGatherPlan*>plan, context.threads, item, real, direct)
-    # For fewer windows than a vector of words holds PLANES takes 0.25 to 0.9 of the time of SCATTER, for more 0.9 to 3
-    # times. Indices SCATTER adds as they are, in 0.45 to 1.1 of the time of a PLANES of theirs.
+    # Fewer windows than a vector of words holds leave the vectors empty in which SCATTER finds maxima; PLANES finds
+    # those of all channels in one go. Indices SCATTER adds as they are.
     if small and not pool.argmax and (pool.h.out * pool.w.out < LANES or most(pool.h.kernel, pool.w.kernel)
                                       > MOST_PLACED):
         return plan_planes(<MaxPool2dScatterPlan*>plan, item, real)

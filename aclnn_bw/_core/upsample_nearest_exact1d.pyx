@@ -42,16 +42,16 @@ cdef extern from *:
 cdef enum:
     FACTOR_LIMIT = 50               # of the products, for growing and shrinking
     RATIO_LIMIT = 4000000           # a little below 2**22: see find_ratio
-    LONGEST_PERIOD = 4096           # targets
+    LONGEST_PERIOD = 4096           # targets; the table of more would leave the L1 cache
     SHORT_PERIOD = 512              # targets: up to here a period is taken however few there are of it
     BLOCK = 4096                    # targets of a unit: its table stays in the L1 cache
-    LEAST_BLOCK = 256               # targets
+    LEAST_BLOCK = 256               # targets; fewer are not worth a unit of their own
     WHOLE_TARGETS = 65536           # of a row whose tables the executor holds: 512 KiB
-    SPARSE = 32                     # targets to a source: from here on zeros and a store for each are faster
+    SPARSE = 32                     # targets to a source: from here on groups are mostly zeros: fill, store each source
     UNITS_PER_THREAD = 4            # fewer rows than this leave threads unevenly loaded: cut them
     LINES = 8                       # cache lines of a source that are packed side by side
-    UNIT = 262144                   # bytes of gradOutput that are packed at a time
-    MOST_PACKED = 1048576           # bytes: a block with more is not packed
+    UNIT = 262144                   # bytes of gradOutput that are packed at a time: a quarter of an L2 cache
+    MOST_PACKED = 1048576           # bytes: a block with more is not packed, for it would leave the L2 cache
     CHUNK = 64                      # indices computed at a time
     STRETCH = 256                   # starts found at a time; a multiple of WIDEST
 
@@ -384,9 +384,8 @@ cdef inline bint side_by_side(const UpsampleNearestExact1dPlan* plan, const int6
 
 
 cdef void choose_layout(UpsampleNearestExact1dPlan* plan, int64_t images, int64_t item) noexcept nogil:
-    """What a row is. Whole cache lines of channels are packed, many at a time: they leave few gaps in what is read. One
-    line, whose rows of the scratch stay in the L1 cache, takes 1 to 2.4 times as long, in the cache and beyond it, four
-    lines 1 to 1.8 times (measured with AVX2)."""
+    """What a row is. Whole cache lines of channels are packed, many at a time: they leave few gaps in what is read.
+    With fewer the scratch would stay in the L1 cache, which saves less than the gaps cost."""
     plan.layout = ROWS
     plan.depth = 1
     if side_by_side(plan, plan.grad_output_strides):
@@ -440,7 +439,8 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
     plan.blocks = ceil_div(plan.targets, plan.block)
     plan.tables = PERIODIC if period > 0 else (WHOLE if map.targets <= WHOLE_TARGETS else FILLED)
     plan.table_bytes = block_bytes(period if period > 0 else plan.block)
-    # By the sizes and by `scales`. In float32 groups are as fast up to twice the ratio.
+    # By the sizes and by `scales`. Groups of float32 serve longer: nothing is converted, and a
+    # vector has more lanes than of float64.
     wanted = 2 * SPARSE if item == 4 else SPARSE
     plan.scatters = plan.layout != PIXELS and map.ratio >= wanted and quotient(map.targets, map.sources) >= wanted
     plan.packed = 0

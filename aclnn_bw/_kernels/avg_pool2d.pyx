@@ -21,9 +21,9 @@ never beyond its end.
 | FILL | one window covers the plane | its term everywhere |
 | DOUBLE | kernel and stride 2, dense rows | each term four times in one pass |
 | BANDED | anything else | a window of kH x kW costs kH + kW adds |
-| . walk | stride 1, 2x2, 3x3 and 5x5 | sums run down a block of columns in registers: 0.5 to 0.7 of the time of rows |
+| . walk | stride 1, 2x2, 3x3 and 5x5 | sums run down a block of columns in registers |
 | . . in place | loads of some lanes, one divisor | no rows of terms |
-| . pairs | stride 2 or 3, at most two terms an axis | sums stay in registers: 0.6 to 0.7 of the time of rows |
+| . pairs | stride 2 or 3, at most two terms an axis | sums stay in registers |
 | . rows | any geometry | rows of sums along w, added up along h and spread to what they serve |
 | STREAMED | kernels too tall for the scratch | rows of windows are added one by one |
 

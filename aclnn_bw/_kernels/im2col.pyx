@@ -14,16 +14,16 @@ only the windows in [0, Lw) are added (`find_row`, `scatter_row`, `interleave_ba
 among the columns of the same plane (im2col_gather.pxd, im2col_flat.pxd). A vector that reaches beyond its row of out is
 stored only where the rows behind it belong to the same unit and are made after it. Prefetched addresses are not read.
 
-| path | when | why | time against the path named |
-|---|---|---|---|
-| INTERLEAVE | kernel == stride along w | one term at most: a transposition in registers | |
-| GATHER | up to 16 phases, kernels that fit its tables | each sum is made in a register and stored once | |
-| . flat | small planes, Lw == W | rows joined, no block for each row | 0.3 to 0.8 of rows |
-| . one edge | rows of a vector, stride and dilation 1 along h | lanes stay in registers | 0.5 of rows |
-| . two phases | stride 2 along w | even and odd positions are stored in turn | 0.25 to 0.7 of phases |
-| . phases | stride 3 to 16 along w | each phase is a row; their matrix is transposed | |
-| SCATTER | anything else | windows added where they lie in a row of sums | |
-| . planes | few windows along w, stride > 2, small planes | phases would leave vectors empty | 0.25 to 0.5 of phases |
+| path | when | why |
+|---|---|---|
+| INTERLEAVE | kernel == stride along w | one term at most: a transposition in registers |
+| GATHER | up to 16 phases, kernels that fit its tables | each sum is made in a register and stored once |
+| . flat | small planes, Lw == W | rows joined, no block for each row |
+| . one edge | rows of a vector, stride and dilation 1 along h | lanes stay in registers |
+| . two phases | stride 2 along w | even and odd positions are stored in turn |
+| . phases | stride 3 to 16 along w | each phase is a row; their matrix is transposed |
+| SCATTER | anything else | windows added where they lie in a row of sums |
+| . planes | few windows along w, stride > 2, small planes | phases would leave vectors empty |
 
 docs/design/im2col.md explains them, and how columns are packed, prefetched, transposed in groups of channels, and
 written past the caches. `python -m benchmarks --operator im2col_backward` measures.
@@ -487,7 +487,7 @@ cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const el
 
 
 cdef enum:
-    FEW_COLUMNS = 16        # read side by side, row by row of out: 1.3 times as fast for kernels of 3x3 and 4x4
+    FEW_COLUMNS = 16        # read side by side, row by row of out: the hardware follows no more at once
 
 
 cdef void clear_rows(const Im2colPlan* plan, element* out__hw, int64_t ih, int64_t end) noexcept nogil:

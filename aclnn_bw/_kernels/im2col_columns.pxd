@@ -26,7 +26,7 @@ cdef struct Ahead:
 
 
 cdef inline void prefetch_bytes(uintptr_t source, int64_t size) noexcept nogil:
-    """Into the L2 cache: the L1 cache is full of what this unit reads (1.6 times as slow). No address need be valid."""
+    """Into the L2 cache: the L1 cache is full of what this unit reads. No address need be valid."""
     cdef int64_t at = 0
     while at < size:
         prefetch_to_level_2(<const void*>(source + <uintptr_t>at))

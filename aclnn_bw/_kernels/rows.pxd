@@ -31,7 +31,7 @@ cdef inline real widened(const element* source, const real* summed) noexcept nog
 
 
 # The last vector of a row overlaps the one before, so `to` and `source` are not the same memory: a masked vcvtps2ph to
-# memory is microcoded on Zen 4, and made rows of 112 half as fast.
+# memory is microcoded on Zen 4.
 
 
 cdef inline void widen_numbers(float* to, const sixteen* source, int64_t n) noexcept nogil:

@@ -161,7 +161,7 @@ ctypedef fused sixteen:
     bfloat
 
 # What is moved without a look at its value: a 16-bit type as its bits, because gcc 12 does not vectorise the copying of
-# structs (3 times slower).
+# structs.
 ctypedef fused cell:
     uint16_t
     float

@@ -3,7 +3,7 @@
 
 `to` and `source` must not share memory. Nothing beyond the cells that are named is read or written: the last block
 overlaps the one before. Compilers make one load and one store a cell of the plain loop. What binds are shuffles and
-stores, and beyond the caches the latency of lines that lie apart, hence the prefetch: 5 ns a line instead of 8.
+stores, and beyond the caches the latency of lines that lie apart, hence the prefetch.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -162,8 +162,8 @@ cdef inline void turn_blocks(moved* to, int64_t to_pitch, const moved* source, i
 
 
 cdef inline void split_three(moved* to, int64_t to_pitch, const moved* source, int64_t rows) noexcept nogil:
-    """Three columns side by side, as colours are, of 16 or 32 bits: at least 48 bytes. Dense images of float16 take
-    twice as long without."""
+    """Three columns side by side, as colours are, of 16 or 32 bits: at least 48 bytes. For blocks of 16 bytes
+    they are too few."""
     cdef int64_t tall = <int64_t>(16 // sizeof(moved))
     cdef int64_t a = 0
     cdef int64_t i
@@ -299,8 +299,8 @@ cdef inline void turn_four(cell_2* to, int64_t to_pitch, const cell_2* source, i
 
 cdef inline void sum_transposed(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
                                 int64_t columns, bint sum) noexcept nogil:
-    """The same of few rows, long ones, which the caller prefetches; each cell is a sum of one term if `sum`. Vectors of
-    64 bytes take 0.7 to 0.9 of the time of narrower ones."""
+    """The same of few rows, long ones, which the caller prefetches; each cell is a sum of one term if `sum`. Long
+    vectors need the fewest shuffles and stores."""
     cdef int64_t block = <int64_t>(16 // sizeof(moved))
     cdef int64_t tall = <int64_t>(VECTOR_BYTES // sizeof(moved))
     cdef int64_t i, j
