@@ -114,18 +114,16 @@ def mutate(file: str, source: str, mutants: list[Mutant]) -> str:
         if source[call.end() :].startswith("plan_"):
             continue
         edits.append((call.end(), end, "(0 if mutant() == {} else ", ")"))
-    for index in re.finditer(r"^ +if (check_indices\(.*?|bad >= 0):$", source, re.MULTILINE | re.DOTALL):
+    for index in re.finditer(r"^ +if (check_indices\(.*?|place >= 0):$", source, re.MULTILINE | re.DOTALL):
         edits.append((*index.span(1), "mutant() != {} and (", ")"))
-    for index in re.finditer(r"if \((at > 63 \|\| .*?)\) +\\$", source, re.MULTILINE):
-        edits.append((*index.span(1), "aclnn_bw_mutant() != {} && (", ")"))
     lines = source.splitlines()
     for begin, end, before, behind in sorted(edits, reverse=True):
         number, line = len(mutants), source.count("\n", 0, begin)
         functions = re.findall(r"^ *(?:cdef|cpdef|def) [^=#\n]*?(\w+)\(", source[:begin], re.MULTILINE)
         mutants.append(Mutant(file, line + 1, functions[-1] if functions else "", lines[line].strip()))
         source = source[:begin] + before.format(number) + source[begin:end] + behind + source[end:]
-    if not edits or file.endswith(".h"):
-        return '#include "mutant.h"\n' * bool(edits) + source
+    if not edits:
+        return source
     first = re.search(r"^cdef (?!extern)", source, re.MULTILINE)
     assert first is not None
     return source[: first.start()] + _SWITCH + source[first.start() :]
@@ -154,7 +152,7 @@ def build(folder: Path) -> list[Mutant]:
         (folder / "aclnn_bw" / "_core" / "mutant.h").write_text(_HEADER)
     mutants: list[Mutant] = []
     package = ROOT / "aclnn_bw"
-    kernels = [package / "_kernels" / name for name in ("max_pool2d.pyx", "max_pool2d_forward.pyx", "max_pool2d.h")]
+    kernels = sorted((package / "_kernels").glob("max_pool2d_*.pyx"))
     for path in (*sorted((package / "_core").glob("*.p*x*")), package / "_native.pyx", *kernels):
         source = mutate(str(path.relative_to(package)), path.read_text(), mutants)
         if not built:
