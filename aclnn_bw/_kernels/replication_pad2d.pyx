@@ -76,21 +76,24 @@ cdef struct Tile:
     bint streamed
 
 
-cdef Span make_span(const Axis* w, int64_t iw, int64_t columns) noexcept nogil:
-    cdef Span span
+# They are filled in place: a vector of a structure that was stored a number at a time is waited for.
+
+
+cdef void set_span(Span* span, const Axis* w, int64_t iw, int64_t columns) noexcept nogil:
     span.iw = iw
     span.end = least(iw + columns, w.size)
     span.begin = least(most(iw, w.begin), span.end)
     span.stop = most(span.begin, least(span.end, w.end))
     span.shift = w.shift
-    span.runs[0] = Run(to=0, first=0, n=w.head if iw == 0 else 0)
-    span.runs[1] = Run(to=w.size - 1, first=w.out - w.tail, n=w.tail if span.end == w.size else 0)
-    return span
+    span.runs[0].to = span.runs[0].first = 0
+    span.runs[0].n = w.head if iw == 0 else 0
+    span.runs[1].to = w.size - 1
+    span.runs[1].first = w.out - w.tail
+    span.runs[1].n = w.tail if span.end == w.size else 0
 
 
-cdef Tile make_tile(const ReplicationPad2dPlan* plan, int64_t iw) noexcept nogil:
-    cdef Tile tile
-    tile.w = make_span(&plan.w, iw, plan.tile)
+cdef void set_tile(Tile* tile, const ReplicationPad2dPlan* plan, int64_t iw) noexcept nogil:
+    set_span(&tile.w, &plan.w, iw, plan.tile)
     tile.parts = plan.parts
     tile.depth = plan.parts * (plan.channels if plan.layout == PIXELS else 1)
     tile.source_along = plan.grad_output_strides[3] * plan.parts
@@ -98,7 +101,6 @@ cdef Tile make_tile(const ReplicationPad2dPlan* plan, int64_t iw) noexcept nogil
     tile.along = plan.grad_input_strides[3] * plan.parts
     tile.down = plan.grad_input_strides[2] * plan.parts
     tile.streamed = plan.streamed
-    return tile
 
 
 cdef inline int64_t first_source(const Span* span) noexcept nogil:
@@ -181,19 +183,14 @@ cdef void fold_runs(element* to, int64_t down, const element* run, int64_t sourc
 
 cdef inline void sum_to(element* to, const element* source, int64_t down, int64_t rows, int64_t n,
                         const real* summed) noexcept nogil:
-    """to[:n] = the sum of dense rows, narrowed."""
+    """to[:n] = the sum of dense rows, narrowed; n is at most COLUMNS."""
     cdef real[COLUMNS] sums
     cdef real* made = sums
-    cdef int64_t at = 0
-    cdef int64_t m
-    while at < n:
-        m = least(n - at, COLUMNS)
-        if (real is float and element is float) or (real is double and element is double):
-            made = to + at
-        sum_dense_rows(made, source + at, down, rows, m)
-        if element is half or element is bfloat:
-            narrow_row(to + at, <const real*>made, m)
-        at += m
+    if (real is float and element is float) or (real is double and element is double):
+        made = to
+    sum_dense_rows(made, source, down, rows, n)
+    if element is half or element is bfloat:
+        narrow_row(to, <const real*>made, n)
 
 
 cdef void fold_pixels(element* to, const element* run, int64_t n, const Tile* tile, int64_t rows,
@@ -229,7 +226,7 @@ cdef void sum_pixels(const Tile* tile, const element* grad_output__wc, int64_t r
     cdef element* to = grad_input__wc + w.begin * tile.along
     cdef int64_t pixels = w.stop - w.begin
     cdef int64_t n = tile.depth
-    cdef int64_t i, k
+    cdef int64_t i, k, at
     zero_cropped(tile, grad_input__wc)
     if tile.source_along == n and tile.along == n:
         # Pixels that follow one another are one.
@@ -239,7 +236,11 @@ cdef void sum_pixels(const Tile* tile, const element* grad_output__wc, int64_t r
         copy_rows(to, tile.along, source, tile.source_along, n, pixels, False)
     else:
         for i in range(pixels):
-            sum_to(to + i * tile.along, source + i * tile.source_along, tile.source_down, rows, n, summed)
+            at = 0
+            while at < n:
+                sum_to(to + i * tile.along + at, source + i * tile.source_along + at, tile.source_down, rows,
+                       least(n - at, COLUMNS), summed)
+                at += COLUMNS
     for k in range(2):
         if w.runs[k].n > 0:
             fold_pixels(grad_input__wc + w.runs[k].to * tile.along,
@@ -417,8 +418,8 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
         k = unit // plan.groups
         c = (unit - k * plan.groups) * plan.group
         n = k // (plan.bands * plan.tiles)
-        band = make_span(&plan.h, k // plan.tiles % plan.bands * plan.band, plan.band)
-        tile = make_tile(plan, k % plan.tiles * plan.tile)
+        set_span(&band, &plan.h, k // plan.tiles % plan.bands * plan.band, plan.band)
+        set_tile(&tile, plan, k % plan.tiles * plan.tile)
         unit += 1
         channels = least(plan.group, plan.channels - c)
         grad_output__hwc = grad_output__nhwc + parts * (n * g[0] + c * g[1])
@@ -463,7 +464,7 @@ cdef void backward_planes(const ReplicationPad2dPlan* plan, const element* grad_
         c = unit // plan.tiles // plan.bands
     n = quotient(c, channels)
     c -= n * channels
-    tile = make_tile(plan, iw)
+    set_tile(&tile, plan, iw)
     while unit < end:
         unit += 1
         backward_unit(&plan.h, &tile, grad_output__nchw + plan.parts * (n * g[0] + c * g[1]),
@@ -471,7 +472,7 @@ cdef void backward_planes(const ReplicationPad2dPlan* plan, const element* grad_
                       summed)
         if plan.tiles > 1:
             iw = iw + plan.tile if iw + plan.tile < plan.w.size else 0
-            tile = make_tile(plan, iw)
+            set_tile(&tile, plan, iw)
         if iw == 0:
             ih += plan.band
             if ih >= plan.h.size:
