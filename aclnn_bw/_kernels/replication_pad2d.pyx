@@ -21,7 +21,7 @@ lie inside their storage. A plane of the scratch holds the interval of rows and 
 | . copied rows (`copy_band`) | all but the border's, dense | vectors; then the ends, while they are in the L1 cache |
 | . . streamed | rows >= 512 bytes, arrays beyond the caches | lines are not read before they are written |
 | . few rows (`sum_few_rows`) | border rows, dense, of ordinary planes and pads | less to set up for small planes |
-| . any (`sum_rows`) | large pads, long rows, rows with gaps | pieces of sums that stay in the L1 cache |
+| . any (`sum_pieces`) | large pads, long rows, rows with gaps | pieces of sums that stay in the L1 cache |
 | PACKED | channels side by side in gradOutput | a transposition to planes reads each cache line once |
 | PIXELS | channels side by side in both | all channels of a pixel are a vector, nothing is transposed |
 
@@ -36,10 +36,10 @@ from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT
 from aclnn_bw._kernels.replication_pad2d_copy cimport copy_rows
 from aclnn_bw._kernels.replication_pad2d_sums cimport (
     FEW, LANES, LONG, add_run, fold_few_rows, fold_short_run, join_chains, move, store_corner, store_number,
-    widened_row,
+    store_sums, widened_row,
 )
 from aclnn_bw._kernels.rows cimport add_row, narrow_row, sum_dense_rows
-from aclnn_bw._kernels.simd cimport bfloat, element, fence, half, real
+from aclnn_bw._kernels.simd cimport VECTOR_BYTES, bfloat, element, fence, half, real, vector
 from aclnn_bw._kernels.transpose cimport transpose
 
 cdef enum:
@@ -47,6 +47,7 @@ cdef enum:
     STREAM = 256        # numbers: rows that are so short need no prefetching
     STREAMS = 8         # rows that are read side by side
     PIECE = 128         # numbers of a pixel that are folded at a time: COLUMNS / LANES
+    ROOM = COLUMNS * 8 / VECTOR_BYTES   # vectors
     CHUNK = 16384       # bytes of rows that are copied, and whose ends are then summed while they are in the L1 cache
 
 # The sum in the first or last column of gradInput.
@@ -214,13 +215,13 @@ cdef void fold_pixels(element* to, const element* run, int64_t n, const Tile* ti
         while chains > 1:
             chains //= 2
             add_row(<real*>sums, <const real*>sums + chains * m, chains * m)
-        narrow_row(to + at, <const real*>sums, m)
+        store_sums(to + at, <const real*>sums, m)
         at += m
 
 
 cdef void sum_pixels(const Tile* tile, const element* grad_output__wc, int64_t rows, element* grad_input__wc,
                      const real* summed) noexcept nogil:
-    """As sum_rows, for PIXELS."""
+    """sum_rows for PIXELS."""
     cdef const Span* w = &tile.w
     cdef const element* source = grad_output__wc + (w.begin + w.shift) * tile.source_along
     cdef element* to = grad_input__wc + w.begin * tile.along
@@ -249,7 +250,7 @@ cdef void sum_pixels(const Tile* tile, const element* grad_output__wc, int64_t r
 
 cdef void sum_few_rows(const Tile* tile, const element* grad_output__w, int64_t rows, element* grad_input__w,
                        const real* summed) noexcept nogil:
-    """As sum_rows, for dense rows of at most COLUMNS numbers and short runs: less to set up."""
+    """sum_rows for dense rows of at most COLUMNS numbers and short runs: less to set up."""
     cdef const Span* w = &tile.w
     cdef int64_t parts = tile.parts
     cdef int64_t k
@@ -270,7 +271,11 @@ cdef void sum_block(real* sums, const element* source, int64_t along, int64_t do
     cdef const element* row
     cdef int64_t numbers = n * parts
     cdef int64_t r = 0
-    if along == parts:
+    if along == parts and rows == 1:
+        # No loop for each vector.
+        r = 1
+        sum_dense_rows(sums, source, 0, 1, numbers)
+    elif along == parts:
         # More rows at a time are more streams than the processor prefetches.
         r = rows if numbers <= STREAM else least(rows, STREAMS)
         sum_dense_rows(sums, source, down, r, numbers)
@@ -279,19 +284,26 @@ cdef void sum_block(real* sums, const element* source, int64_t along, int64_t do
     while r < rows:
         row = source + r * down
         if along != parts:
-            move(<element*>cells, parts, row, along, n, parts)
+            if parts == 1:
+                move(<element*>cells, 1, row, along, n, 1)
+            else:
+                move(<element*>cells, 2, row, along, n, 2)
             row = cells
         add_row(sums, widened_row(row, <real*>wide, numbers), numbers)
         r += 1
 
 
-cdef void sum_rows(const Tile* tile, const element* grad_output__w, int64_t rows, element* grad_input__w,
-                   const real* summed) noexcept nogil:
-    """One row of gradInput from consecutive rows of gradOutput; any strides."""
-    cdef real[COLUMNS] sums
+cdef inline int64_t chains_of(const Run* run, int64_t parts) noexcept nogil:
+    return LANES if run.n * parts >= LONG else parts
+
+
+cdef void sum_pieces(const Tile* tile, const element* grad_output__w, int64_t rows, element* grad_input__w,
+                     const real* summed) noexcept nogil:
+    """sum_rows for planes; any strides."""
+    cdef vector[ROOM] room      # sums, aligned
+    cdef real* sums = <real*>room
     cdef element[COLUMNS] cells
     cdef real[2 * LANES] totals
-    cdef int64_t[2] chains
     cdef const Span* w = &tile.w
     cdef const Run* run
     cdef int64_t parts = tile.parts
@@ -299,42 +311,50 @@ cdef void sum_rows(const Tile* tile, const element* grad_output__w, int64_t rows
     cdef int64_t end = end_source(w)
     cdef int64_t columns, first, last, k
     cdef element* to
-    if tile.depth > parts:
-        sum_pixels(tile, grad_output__w, rows, grad_input__w, summed)
-        return
-    if (tile.source_along == parts and tile.along == parts and rows <= STREAMS and (end - ow) * parts <= COLUMNS
-            and most(w.runs[0].n, w.runs[1].n) * parts < LONG):
-        sum_few_rows(tile, grad_output__w, rows, grad_input__w, summed)
-        return
     memset(totals, 0, sizeof(totals))
-    for k in range(2):
-        chains[k] = LANES if w.runs[k].n * parts >= LONG else parts
     zero_cropped(tile, grad_input__w)
     while ow < end:
         columns = least(end - ow, COLUMNS // parts)
-        sum_block(<real*>sums, grad_output__w + ow * tile.source_along, tile.source_along, tile.source_down, rows,
+        sum_block(sums, grad_output__w + ow * tile.source_along, tile.source_along, tile.source_down, rows,
                   columns, parts)
         for k in range(2):
             run = &w.runs[k]
             first = most(run.first - ow, 0)
             last = least(run.first + run.n - ow, columns)
             if first < last:
-                add_run(<real*>totals + k * LANES, chains[k], (ow + first - run.first) * parts,
-                        <const real*>sums + first * parts, (last - first) * parts)
+                add_run(<real*>totals + k * LANES, chains_of(run, parts), (ow + first - run.first) * parts,
+                        sums + first * parts, (last - first) * parts)
         first = most(w.begin + w.shift - ow, 0)
         last = least(w.stop + w.shift - ow, columns)
         if first < last:
             to = grad_input__w + (ow + first - w.shift) * tile.along
             if tile.along == parts:
-                narrow_row(to, <const real*>sums + first * parts, (last - first) * parts)
+                store_sums(to, sums + first * parts, (last - first) * parts)
             else:
-                narrow_row(<element*>cells, <const real*>sums + first * parts, (last - first) * parts)
-                move(to, tile.along, <const element*>cells, parts, last - first, parts)
+                store_sums(<element*>cells, sums + first * parts, (last - first) * parts)
+                if parts == 1:
+                    move(to, tile.along, <const element*>cells, 1, last - first, 1)
+                else:
+                    move(to, tile.along, <const element*>cells, 2, last - first, 2)
         ow += columns
     for k in range(2):
         if w.runs[k].n > 0:
-            join_chains(<real*>totals + k * LANES, chains[k], parts)
+            join_chains(<real*>totals + k * LANES, chains_of(&w.runs[k], parts), parts)
             store_number(grad_input__w + w.runs[k].to * tile.along, <const real*>totals + k * LANES, parts)
+
+
+cdef void sum_rows(const Tile* tile, const element* grad_output__w, int64_t rows, element* grad_input__w,
+                   const real* summed) noexcept nogil:
+    """One row of gradInput from consecutive rows of gradOutput."""
+    cdef const Span* w = &tile.w
+    cdef int64_t parts = tile.parts
+    if tile.depth > parts:
+        sum_pixels(tile, grad_output__w, rows, grad_input__w, summed)
+    elif (tile.source_along == parts and tile.along == parts and rows <= STREAMS
+          and (w.stop - w.begin) * parts <= COLUMNS and most(w.runs[0].n, w.runs[1].n) * parts < LONG):
+        sum_few_rows(tile, grad_output__w, rows, grad_input__w, summed)
+    else:
+        sum_pieces(tile, grad_output__w, rows, grad_input__w, summed)
 
 
 cdef void copy_band(const Tile* tile, const element* grad_output__hw, element* grad_input__hw, int64_t rows,

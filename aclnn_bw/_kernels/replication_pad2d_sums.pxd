@@ -7,6 +7,7 @@ numbers; `parts` says how many an element has.
 """
 from libc.stdint cimport int64_t
 
+from aclnn_bw._kernels.replication_pad2d_copy cimport copy_rows
 from aclnn_bw._kernels.rows cimport narrow_row, sum_dense_rows, widen_row, widened
 from aclnn_bw._kernels.simd cimport (
     add, bfloat, element, half, load, narrow_to_bfloat, narrow_to_half, real, simd_store, vector_16,
@@ -43,9 +44,17 @@ cdef inline const real* widened_row(const element* row, real* room, int64_t n) n
         return room
 
 
+cdef inline void store_sums(element* to, const real* sums, int64_t n) noexcept nogil:
+    """to[:n] = sums[:n], narrowed. They have just been stored: loads of the same vectors need not wait for the cache."""
+    if (real is float and element is float) or (real is double and element is double):
+        copy_rows(to, 0, sums, 0, n, 1, False)
+    else:
+        narrow_row(to, sums, n)
+
+
 cdef inline void move(element* to, int64_t to_along, const element* source, int64_t along, int64_t n,
                       int64_t parts) noexcept nogil:
-    """n elements, from places `along` numbers apart to places `to_along` apart."""
+    """n elements, from places `along` numbers apart to places `to_along` apart. `parts` is a constant."""
     cdef int64_t i
     for i in range(n):
         to[i * to_along] = source[i * along]
@@ -101,13 +110,15 @@ cdef inline void join_chains(real* sums, int64_t chains, int64_t parts) noexcept
 
 cdef inline void fold_short_run(real* to, const element* run, int64_t n, int64_t parts) noexcept nogil:
     """to[:parts] = the sum of a run of n numbers, ascending; to[:2] is written."""
-    cdef int64_t i = 0
+    cdef int64_t i
     to[0] = to[1] = 0
-    while i < n:
-        to[0] += widened(run + i, to)
-        if parts == 2:
+    if parts == 1:
+        for i in range(n):
+            to[0] += widened(run + i, to)
+    else:
+        for i in range(0, n, 2):
+            to[0] += widened(run + i, to)
             to[1] += widened(run + i + 1, to)
-        i += parts
 
 
 cdef inline void fold_few_rows(real* to, const element* run, int64_t n, int64_t down, int64_t rows,
