@@ -35,8 +35,8 @@ from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, Axis, ReplicationP
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
 from aclnn_bw._kernels.replication_pad2d_copy cimport copy_rows
 from aclnn_bw._kernels.replication_pad2d_sums cimport (
-    FEW, LANES, LONG, add_run, fold_few_rows, fold_short_run, join_chains, move, store_corner, store_number,
-    store_sums, widened_row,
+    FEW, LANES, LONG, add_run, fold_few_rows, fold_short_run, join_chains, move, narrowed_row, store_corner,
+    store_number, store_sums, widened_row,
 )
 from aclnn_bw._kernels.rows cimport add_row, narrow_row, sum_dense_rows
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, bfloat, element, fence, half, real, vector
@@ -311,6 +311,7 @@ cdef void sum_pieces(const Tile* tile, const element* grad_output__w, int64_t ro
     cdef int64_t end = end_source(w)
     cdef int64_t columns, first, last, k
     cdef element* to
+    cdef const element* made
     memset(totals, 0, sizeof(totals))
     zero_cropped(tile, grad_input__w)
     while ow < end:
@@ -331,11 +332,11 @@ cdef void sum_pieces(const Tile* tile, const element* grad_output__w, int64_t ro
             if tile.along == parts:
                 store_sums(to, sums + first * parts, (last - first) * parts)
             else:
-                store_sums(<element*>cells, sums + first * parts, (last - first) * parts)
+                made = narrowed_row(<const real*>sums + first * parts, <element*>cells, (last - first) * parts)
                 if parts == 1:
-                    move(to, tile.along, <const element*>cells, 1, last - first, 1)
+                    move(to, tile.along, made, 1, last - first, 1)
                 else:
-                    move(to, tile.along, <const element*>cells, 2, last - first, 2)
+                    move(to, tile.along, made, 2, last - first, 2)
         ow += columns
     for k in range(2):
         if w.runs[k].n > 0:

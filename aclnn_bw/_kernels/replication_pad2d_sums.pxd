@@ -52,6 +52,15 @@ cdef inline void store_sums(element* to, const real* sums, int64_t n) noexcept n
         narrow_row(to, sums, n)
 
 
+cdef inline const element* narrowed_row(const real* sums, element* room, int64_t n) noexcept nogil:
+    """A row of n sums as they are stored: in `room` if they must be narrowed."""
+    if (real is float and element is float) or (real is double and element is double):
+        return sums
+    else:
+        narrow_row(room, sums, n)
+        return room
+
+
 cdef inline void move(element* to, int64_t to_along, const element* source, int64_t along, int64_t n,
                       int64_t parts) noexcept nogil:
     """n elements, from places `along` numbers apart to places `to_along` apart. `parts` is a constant."""
