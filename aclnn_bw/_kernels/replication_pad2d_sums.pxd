@@ -45,7 +45,7 @@ cdef inline const real* widened_row(const element* row, real* room, int64_t n) n
 
 
 cdef inline void store_sums(element* to, const real* sums, int64_t n) noexcept nogil:
-    """to[:n] = sums[:n], narrowed. They have just been stored: loads of the same vectors need not wait for the cache."""
+    """to[:n] = sums[:n], narrowed. They have just been stored: loads of the same vectors do not wait for the cache."""
     if (real is float and element is float) or (real is double and element is double):
         copy_rows(to, 0, sums, 0, n, 1, False)
     else:
