@@ -54,6 +54,19 @@ cdef inline lanes window_lanes(const Walk* w, int64_t window, int64_t n, const e
     return find_lanes(lane_word(<int>begin, <int>most(least(w.windows - window, n), begin)), numbers)
 
 
+cdef inline void find_edge(lanes* some, const Walk* w, int64_t window, int64_t single, int taps, int blocks,
+                           const element* numbers) noexcept nogil:
+    """Of a block whose first column has this window: for each vector that begins i windows on, its lanes in some[i]."""
+    cdef int k, v
+    if SLIDES:
+        some[0] = window_lanes(w, window, single, numbers)
+        some[single] = window_lanes(w, window + single, 4, numbers)
+    else:
+        for v in range(blocks):
+            for k in range(taps):
+                some[v * single + k] = window_lanes(w, window + v * single + k, single, numbers)
+
+
 cdef inline vec window_term(const Walk* w, const char* source, int64_t i, const lanes* some, bint by_terms, bint edge,
                             const element* numbers, vec* width) noexcept nogil:
     """Of a vector of windows, from the i-th on."""
@@ -91,13 +104,7 @@ cdef inline void walk_block(const Walk* w, element* to, int64_t column, int64_t 
     cdef vec sum, next
     cdef int k, v
     if edge and not by_terms:
-        if SLIDES:
-            some[0] = window_lanes(w, window, single, to)
-            some[single] = window_lanes(w, window + single, 4, to)
-        else:
-            for v in range(blocks):
-                for k in range(taps):
-                    some[v * single + k] = window_lanes(w, window + v * single + k, single, to)
+        find_edge(<lanes*>some, w, window, single, taps, blocks, to)
     for v in range(blocks):
         for k in range(taps - 1):
             held[v * MOST_TAPS + k] = zero(width)
