@@ -130,9 +130,8 @@ SIMD_INLINE void simd_load_indices_8(simd_vector *seen, const void *from)
 SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, const simd_lanes *lanes, int lane)
 {
 #if SIMD_BYTES == 64
-    const __m512i others = _mm512_maskz_mov_epi32((__mmask16)~*lanes, _mm512_set1_epi32(INT32_MIN));
     const __mmask16 some = (__mmask16)(lane == 4 ? *lanes : *lanes & 0xff);
-    *seen = (simd_vector)_mm512_or_si512(_mm512_maskz_loadu_epi32(some, from), others);
+    *seen = (simd_vector)_mm512_mask_loadu_epi32(_mm512_set1_epi32(INT32_MIN), some, from);
 #elif SIMD_BYTES == 32
     const __m256i others = _mm256_andnot_si256(*lanes, _mm256_set1_epi32(INT32_MIN));
     if (lane == 4)

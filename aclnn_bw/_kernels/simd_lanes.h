@@ -241,6 +241,21 @@ SIMD_INLINE void simd_copy_lanes(void *to, const void *from, int word, size_t la
 /* What lies at `to` = the first `size` bytes of a vector at `from` of `whole` bytes, in pieces of fixed sizes. */
 SIMD_INLINE void simd_copy_first(void *to, const void *from, size_t size, size_t whole)
 {
+#if SIMD_BYTES == 64
+    /* Under masks, without a branch. */
+    if (whole == 32)
+        _mm256_mask_storeu_epi8(to, (__mmask32)((1ull << size) - 1), _mm256_loadu_si256((const __m256i *)from));
+    else if (whole == 64)
+        _mm512_mask_storeu_epi8(to, (1ull << size) - 1, _mm512_loadu_si512(from));
+    if (whole == 32 || whole == 64)
+        return;
+    if (whole == 128) {
+        const __mmask64 low = size < 64 ? (1ull << size) - 1 : ~0ull, high = size < 64 ? 0 : (1ull << (size - 64)) - 1;
+        _mm512_mask_storeu_epi8(to, low, _mm512_loadu_si512(from));
+        _mm512_mask_storeu_epi8((char *)to + 64, high, _mm512_loadu_si512((const char *)from + 64));
+        return;
+    }
+#endif
     char *at = (char *)to;
     const char *next = (const char *)from;
     if (whole > 64 && size & 64)

@@ -92,7 +92,6 @@ EMU void emu_mm512_stream_si512(void *p, __m512i a) { if ((uintptr_t)p & 63) __b
     }
 EMU_MASKZ_LOAD(emu_mm512_maskz_loadu_ps, __mmask16, __m512, emu512, i, 16, ps)
 EMU_MASKZ_LOAD(emu_mm512_maskz_loadu_pd, __mmask8, __m512d, emu512, q, 8, pd)
-EMU_MASKZ_LOAD(emu_mm512_maskz_loadu_epi32, __mmask16, __m512i, emu512, i, 16, si)
 EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_ps, __mmask8, __m256, emu256, i, 8, ps)
 EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_pd, __mmask8, __m256d, emu256, q, 4, pd)
 EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_epi16, __mmask16, __m256i, emu256, w, 16, si)
@@ -100,6 +99,14 @@ EMU_MASKZ_LOAD(emu_mm_maskz_loadu_pd, __mmask8, __m128d, emu128, q, 2, pd)
 EMU_MASKZ_LOAD(emu_mm_maskz_loadu_ps, __mmask8, __m128, emu128, i, 4, ps)
 EMU_MASKZ_LOAD(emu_mm_maskz_loadu_epi16, __mmask8, __m128i, emu128, w, 8, si)
 
+EMU __m512i emu_mm512_mask_loadu_epi32(__m512i s, __mmask16 k, const void *p)
+{
+    emu512 r = {.si = s};
+    EMU_LANES(16)
+        if (k >> j & 1)
+            memcpy(&r.i[j], (const char *)p + 4 * j, 4);
+    return r.si;
+}
 #define EMU_MASK_STORE(name, mask, vector, wide, lane, n, member)                                             \
     EMU void name(void *p, mask k, vector a)                                                                  \
     {                                                                                                         \
@@ -111,6 +118,8 @@ EMU_MASKZ_LOAD(emu_mm_maskz_loadu_epi16, __mmask8, __m128i, emu128, w, 8, si)
     }
 EMU_MASK_STORE(emu_mm512_mask_storeu_ps, __mmask16, __m512, emu512, i, 16, ps)
 EMU_MASK_STORE(emu_mm512_mask_storeu_pd, __mmask8, __m512d, emu512, q, 8, pd)
+EMU_MASK_STORE(emu_mm512_mask_storeu_epi8, __mmask64, __m512i, emu512, b, 64, si)
+EMU_MASK_STORE(emu_mm256_mask_storeu_epi8, __mmask32, __m256i, emu256, b, 32, si)
 EMU_MASK_STORE(emu_mm256_mask_storeu_epi16, __mmask16, __m256i, emu256, w, 16, si)
 
 /* Arithmetic and logic, lane by lane. */
@@ -149,7 +158,6 @@ EMU __m512d emu_mm512_mask_add_pd(__m512d s, __mmask8 k, __m512d a, __m512d b)
     return EMU_CHOOSE(8, q, EMU_D(s), EMU_D(emu_mm512_add_pd(a, b))).pd;
 }
 EMU __m512i emu_mm512_maskz_mov_epi16(__mmask32 k, __m512i a) { return EMU_CHOOSE(32, w, EMU_ZERO, EMU_I(a)).si; }
-EMU __m512i emu_mm512_maskz_mov_epi32(__mmask16 k, __m512i a) { return EMU_CHOOSE(16, i, EMU_ZERO, EMU_I(a)).si; }
 EMU __m256i emu_mm256_maskz_mov_epi16(__mmask16 k, __m256i a)
 {
     emu256 r = {.si = a};
@@ -321,6 +329,8 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm256_cmpneq_epi16_mask emu_mm256_cmpneq_epi16_mask
 #undef _mm256_mask_storeu_epi16
 #define _mm256_mask_storeu_epi16 emu_mm256_mask_storeu_epi16
+#undef _mm256_mask_storeu_epi8
+#define _mm256_mask_storeu_epi8 emu_mm256_mask_storeu_epi8
 #undef _mm256_maskz_loadu_epi16
 #define _mm256_maskz_loadu_epi16 emu_mm256_maskz_loadu_epi16
 #undef _mm256_maskz_loadu_pd
@@ -381,20 +391,20 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_mask_add_pd emu_mm512_mask_add_pd
 #undef _mm512_mask_add_ps
 #define _mm512_mask_add_ps emu_mm512_mask_add_ps
+#undef _mm512_mask_loadu_epi32
+#define _mm512_mask_loadu_epi32 emu_mm512_mask_loadu_epi32
+#undef _mm512_mask_storeu_epi8
+#define _mm512_mask_storeu_epi8 emu_mm512_mask_storeu_epi8
 #undef _mm512_mask_storeu_pd
 #define _mm512_mask_storeu_pd emu_mm512_mask_storeu_pd
 #undef _mm512_mask_storeu_ps
 #define _mm512_mask_storeu_ps emu_mm512_mask_storeu_ps
-#undef _mm512_maskz_loadu_epi32
-#define _mm512_maskz_loadu_epi32 emu_mm512_maskz_loadu_epi32
 #undef _mm512_maskz_loadu_pd
 #define _mm512_maskz_loadu_pd emu_mm512_maskz_loadu_pd
 #undef _mm512_maskz_loadu_ps
 #define _mm512_maskz_loadu_ps emu_mm512_maskz_loadu_ps
 #undef _mm512_maskz_mov_epi16
 #define _mm512_maskz_mov_epi16 emu_mm512_maskz_mov_epi16
-#undef _mm512_maskz_mov_epi32
-#define _mm512_maskz_mov_epi32 emu_mm512_maskz_mov_epi32
 #undef _mm512_maskz_permutex2var_pd
 #define _mm512_maskz_permutex2var_pd emu_mm512_maskz_permutex2var_pd
 #undef _mm512_maskz_permutex2var_ps
