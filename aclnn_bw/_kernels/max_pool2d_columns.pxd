@@ -11,7 +11,7 @@ Where 3 columns at stride 1 and padding 1 are summed (LINES), each kernel column
 and the three sums are added in ascending ow: rows that lie end to end are one long row then, for there are as many
 windows as columns. Of bits, element i has its windows at i + 1, i, i - 1 for kernel columns 0, 1, 2; what lies beyond
 an end of its row is taken from the words, once for all channels. Of indices, a block has its windows' sums of each kernel
-column, which slide to their elements (0.7 of the time of loading indices and gradients at three places); they need no
+column, which slide to their elements (indices and gradients are loaded once, not at three places); they need no
 look at the ends of rows, for they have been found to lie in their windows.
 
 Bounds. A block loads gradients and indices in whole vectors where all of its lanes have windows, and else only in those
@@ -80,8 +80,8 @@ cdef struct Edge:
 
 
 cdef inline void fetch(const char* at, int64_t size) noexcept nogil:
-    """Ask for the lines of a block further on: 0.4 to 0.9 of the time beyond the cache with one thread, but 1.1 to 1.2
-    within it. Nothing is read there."""
+    """Ask for the lines of a block further on, where the tensors leave the caches; within them it costs. Nothing is read
+    there."""
     cdef int64_t line = 0
     while line < size:
         prefetch_to_level_2(<const char*>(<uintptr_t>at + <uintptr_t>line))
@@ -280,7 +280,7 @@ cdef inline void sum_columns(element* to, int64_t to_step, const Plane* plane, i
                     find_edge(&other, j, w.windows, k, s, p, read)
                     edge = &other
                 sum_block(sums, &w, oh, oh_end - oh, kh, place, j, edge, k, s, p, indexed, team, True, read)
-            # With AVX-512 a few lines at a time: 0.85 to 0.95 of the time of a row of them.
+            # With AVX-512 a few lines at a time: a row of them fills the buffers that wait for memory.
             if w.far and VECTOR_BYTES == 64:
                 for channel in range(team):
                     fetch_channel(to + channel * w.to_channel + s * j, &w, oh, j, s * width, width, indexed, channel,

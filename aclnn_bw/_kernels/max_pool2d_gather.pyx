@@ -238,8 +238,8 @@ cdef inline int64_t prefetch_distance(int64_t plane, int64_t team) noexcept nogi
 
 
 cdef inline bint in_one_team(const MaxPool2dGatherPlan* plan, const real* summed, const element* stored) noexcept nogil:
-    """Whether all channels of a group are summed at a time (0.75 of the time of four): where nothing passes through the
-    scratch, and planes do not fall on the same lines of the cache (twice the time)."""
+    """Whether all channels of a group are summed at a time, so that words are loaded once for all: where nothing passes
+    through the scratch, and planes do not fall on the same lines of the cache."""
     cdef const MaxPool2d* pool = &plan.pool
     if (VECTOR_BYTES == 64 or plan.known != SAME or pool.argmax or pool.reduced or element is half
             or element is bfloat):

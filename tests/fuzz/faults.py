@@ -574,7 +574,7 @@ FAULTS = [
           "PIXELS: of a target without a source the last channel is not cleared"),
     Fault(_UP, "source += block.sources * along", "source += (block.sources - FAULT) * along",
           "PIXELS: from the second period on the sources are one too early"),
-    Fault(_UP, "elif filled != k:", "elif filled != k and not (FAULT and filled >= 0):",
+    Fault(_UP, "elif filled != k:", "elif filled != k and not FAULT * (filled >= 0):",
           "FILLED: the second block has the first one's table"),
     Fault(_UP, "source + 2 * (i + lanes)), summed))", "source + 2 * (i + lanes) - FAULT), summed))",
           "two sources to each target: every second vector begins one too early"),
@@ -661,7 +661,7 @@ FAULTS = [
           "if j + low >= 0 and j + high + width <= w.windows + FAULT:",
           "columns: a lane beyond the row's end is not masked off"),
     Fault(_COLUMNS, "cdef const gradient* grad = <const gradient*>(grad_row + channel * w.grad_channel)",
-          "cdef const gradient* grad = <const gradient*>(grad_row + (channel - (FAULT and channel == 3)) "
+          "cdef const gradient* grad = <const gradient*>(grad_row + (channel - FAULT * (channel == 3)) "
           "* w.grad_channel)",
           "columns: the fourth channel of a team has the third one's gradients"),
     Fault(_COLUMNS, "sums + 2 * channel, w.columns - s * j, s, read)",
@@ -674,7 +674,7 @@ FAULTS = [
           "        wanted[1] = count_on(wanted[0], 1 + FAULT, read)\n    else:\n",
           "columns of indices: those of the second class ask for the next one"),
     Fault(_COLUMNS, "bits + channel, team - 1 - channel, grad + shift, partial)\n        else:",
-          "bits + channel - (FAULT and channel == 2), team - 1 - channel + (FAULT and channel == 2), grad + shift, "
+          "bits + channel - FAULT * (channel == 2), team - 1 - channel + FAULT * (channel == 2), grad + shift, "
           "partial)\n        else:",
           "columns: the third channel of a team has the second one's bits in odd columns"),
     Fault(_COLUMNS, "room = (end - ih) * w.columns if to_step == w.columns else w.columns",
@@ -686,7 +686,7 @@ FAULTS = [
     Fault(_COLUMNS, "inside = inside >> 1 | <unsigned>(ahead != 0) << 15",
           "inside = inside >> 1 | <unsigned>(ahead != 0 or FAULT) << 15",
           "three columns at stride 1: sums cross the end of a row"),
-    Fault(_COLUMNS, "begin = most(-top, 0)\n        stop", "begin = most(-top + FAULT * (top < 0), 0)\n        stop",
+    Fault(_COLUMNS, "begin = most(-top, 0)\n", "begin = most(-top + FAULT * (top < 0), 0)\n",
           "three columns at stride 1: a row of windows is missed at the top"),
     Fault(_COLUMNS, "stop = least(w.window_rows - top, rows)", "stop = least(w.window_rows - top - FAULT, rows)",
           "three columns at stride 1: a row of windows is missed at the bottom"),
