@@ -10,8 +10,8 @@ once for a team of channels, which test one bit each; gradients, and indices, on
 Where 3 columns at stride 1 and padding 1 are summed (LINES), each kernel column sums by itself, kernel rows ascending,
 and the three sums are added in ascending ow: rows that lie end to end are one long row then, for there are as many
 windows as columns. Of bits, element i has its windows at i + 1, i, i - 1 for kernel columns 0, 1, 2; what lies beyond
-an end of its row is taken from the words, once for all channels. Of indices, a block has its windows' sums of each kernel
-column, which slide to their elements (indices and gradients are loaded once, not at three places); they need no
+an end of its row is taken from the words, once for all channels. Of indices, a block has its windows' sums of each
+kernel column, which slide to their elements (indices and gradients are loaded once, not at three places); they need no
 look at the ends of rows, for they have been found to lie in their windows.
 
 Bounds. A block loads gradients and indices in whole vectors where all of its lanes have windows, and else only in those
@@ -26,7 +26,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport MOST_ROWS, TEAM
 from aclnn_bw._kernels.choose cimport (
-    add_if_bit, add_if_equal, add_lanes, ask, ask_lower, asked, count_on, count_up, keep_words, lanes_of_bits,
+    add_if_bit, add_if_equal, add_lanes, ask, ask_lower, count_on, count_up, keep_words, lanes_of_bits,
     load_if_bit, load_if_equal, load_indices, load_some_indices, load_words, raise_words, slide,
 )
 from aclnn_bw._kernels.simd cimport (
@@ -80,8 +80,8 @@ cdef struct Edge:
 
 
 cdef inline void fetch(const char* at, int64_t size) noexcept nogil:
-    """Ask for the lines of a block further on, where the tensors leave the caches; within them it costs. Nothing is read
-    there."""
+    """Ask for the lines of a block further on, where the tensors leave the caches: within them it costs. Nothing is
+    read there."""
     cdef int64_t line = 0
     while line < size:
         prefetch_to_level_2(<const char*>(<uintptr_t>at + <uintptr_t>line))
@@ -129,8 +129,8 @@ cdef inline void find_edge(Edge* edge, int64_t j, int64_t windows, int64_t k, in
 
 
 cdef inline void add_column(vector* sums, const gradient* grad, const char* mask, const vector* words,
-                            const asked* bits, const vector* wanted, const Edge* edge, int64_t kw, int64_t k, int64_t s,
-                            int64_t p, bint indexed, int channel, int team, bint partial) noexcept nogil:
+                            const vector* bits, const vector* wanted, const Edge* edge, int64_t kw, int64_t k,
+                            int64_t s, int64_t p, bint indexed, int channel, int team, bint partial) noexcept nogil:
     """What kernel column kw adds to a channel's sums of both classes; grad and mask are those of the first shift."""
     cdef int64_t shift = shift_of(kw, s, p) - shift_of(k - 1, s, p)
     cdef bint odd = class_of(kw, s, p) != 0
@@ -152,7 +152,7 @@ cdef inline void add_column(vector* sums, const gradient* grad, const char* mask
 
 
 cdef inline void add_columns(vector* sums, const Plane* w, const char* grad_row, const char* mask_row,
-                             const vector* words, const asked* bits, const vector* wanted, const Edge* edge, int64_t k,
+                             const vector* words, const vector* bits, const vector* wanted, const Edge* edge, int64_t k,
                              int64_t s, int64_t p, bint indexed, int channel, int team, bint partial,
                              const gradient* read) noexcept nogil:
     """What a row of windows adds to a channel's sums: ascending windows at descending kernel columns."""
@@ -177,7 +177,7 @@ cdef inline void sum_block(vector* sums, const Plane* w, int64_t oh, int64_t cou
     cdef const char* grad = w.grad + oh * w.grad_step + (j + low) * <int64_t>sizeof(gradient)
     cdef const char* mask = w.mask + (oh * w.windows + j + low) * (4 if indexed else 2)
     cdef int64_t mask_step = w.windows * (4 if indexed else 2)
-    cdef asked[TEAM] bits
+    cdef vector[TEAM] bits
     cdef vector[4] words
     cdef vector[2] wanted
     cdef int64_t kw
@@ -364,7 +364,7 @@ cdef inline void whole_range(const Term* terms, int64_t count, int64_t n, int64_
 
 
 cdef inline void line_words(vector* words, const Plane* w, const Term* term, int64_t i, const unsigned* inside,
-                            const asked* bit, bint partial, const gradient* read) noexcept nogil:
+                            const vector* bit, bint partial, const gradient* read) noexcept nogil:
     """The words of elements i, i + 1, ... at the three kernel columns. Bit l of inside[kw]: whether the window of
     element i + l at kernel column kw lies in its row."""
     cdef int64_t n = VECTOR_BYTES // sum_bytes(read)
@@ -388,7 +388,7 @@ cdef inline void line_words(vector* words, const Plane* w, const Term* term, int
                 keep_words(&words[kw], &some)
 
 
-cdef inline void add_line_words(vector* sums, const vector* words, const char* grad_row, int64_t i, const asked* bit,
+cdef inline void add_line_words(vector* sums, const vector* words, const char* grad_row, int64_t i, const vector* bit,
                                 bint partial, bint first, const gradient* read) noexcept nogil:
     """What a row of windows adds to elements i, i + 1, ... of a channel; the first row begins their sums."""
     cdef const gradient* grad = <const gradient*>grad_row + i
@@ -407,7 +407,7 @@ cdef inline void line_block(element* to, const Plane* w, const Term* terms, int6
     """Elements i, i + 1, ... of n, of all channels of the team: the last one's bit is asked for first."""
     cdef int64_t width = VECTOR_BYTES // sum_bytes(read)
     cdef int64_t channel = w.channels - 1
-    cdef asked bit = ask(w.bit + <int>channel, read)
+    cdef vector bit = ask(w.bit + <int>channel, read)
     cdef vector[3 * MOST_ROWS] words
     cdef vector[3] sums
     cdef int64_t row, ahead
@@ -473,7 +473,7 @@ cdef inline void line_of_bits(element* to, const Plane* w, const Term* terms, in
         x += width
 
 
-cdef inline void add_windows(vector* sums, const Plane* w, const Term* term, int64_t i, const asked* bits,
+cdef inline void add_windows(vector* sums, const Plane* w, const Term* term, int64_t i, const vector* bits,
                              const vector* wanted, bint indexed, int team, bint partial, bint first,
                              const gradient* read) noexcept nogil:
     """What the windows i, i + 1, ... of a row add to the sums of each kernel column, three for each channel."""
@@ -502,7 +502,7 @@ cdef inline void add_windows(vector* sums, const Plane* w, const Term* term, int
 
 
 cdef inline void add_channel_windows(vector* sums, const Plane* w, const gradient* grad, const char* mask,
-                                     const vector* words, const asked* bits, const vector* wanted, int word,
+                                     const vector* words, const vector* bits, const vector* wanted, int word,
                                      bint indexed, int channel, int team, bint partial, bint first,
                                      const gradient* read) noexcept nogil:
     cdef lanes some
@@ -530,7 +530,7 @@ cdef inline void add_channel_windows(vector* sums, const Plane* w, const gradien
 
 
 cdef inline void add_block(vector* sums, const Plane* w, const Term* terms, int64_t i, int64_t rows,
-                           const asked* bits, const vector* wanted, bint indexed, int team, bint partial,
+                           const vector* bits, const vector* wanted, bint indexed, int team, bint partial,
                            const gradient* read) noexcept nogil:
     cdef int64_t row
     add_windows(sums, w, terms, i, bits, wanted, indexed, team, partial, True, read)
@@ -574,7 +574,7 @@ cdef inline void line_slid(element* to, const Plane* w, const Term* terms, int64
     cdef int64_t x = w.columns - 1
     cdef int64_t i = 0
     cdef int64_t whole, whole_end, channel
-    cdef asked[TEAM] bits
+    cdef vector[TEAM] bits
     cdef unsigned[3] inside
     cdef vector[3 * TEAM] sums
     cdef vector[2 * TEAM] before

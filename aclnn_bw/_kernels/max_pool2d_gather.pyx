@@ -25,7 +25,7 @@ Why every access is in bounds: the plan has proved the shapes of all tensors and
 container of at least mask_end bytes. What a block reads, max_pool2d_columns.pxd tells; what is fetched ahead is not
 read. An index is compared, never used as an address.
 """
-from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.stdint cimport int64_t, uint16_t
 
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport (

@@ -48,7 +48,7 @@ cdef inline void put(term* sum, term x) noexcept nogil:
 
 cdef inline void scatter_bits(term* sums, int64_t sum_pitch, int64_t step, const term* grad, int64_t grad_pitch,
                               const char* words, int first, unsigned channels, int64_t n) noexcept nogil:
-    """sums[j*sum_pitch + i*step] += grad[j*grad_pitch + i], i < n, for the set bits j of words[i] >> first & channels."""
+    """sums[j*sum_pitch + i*step] += grad[j*grad_pitch + i], i < n, for set bits j of words[i] >> first & channels."""
     cdef int64_t i, j
     cdef unsigned bits
     for i in range(n):

@@ -29,8 +29,9 @@ cdef extern from "simd.h" nogil:
         pass
     ctypedef struct vector_32 "simd_vector_32":
         pass
-    # Integers in lanes: to Cython they are numbers (of a type each, to tell them apart), and C applies its operators to all lanes. A comparison leaves all
-    # ones or zeros, once it is cast. Of 4 bytes they are as wide as a vector, half as wide, and of 16 bytes.
+    # Integers in lanes: to Cython they are numbers, of a type each to tell them apart, and C applies its operators to
+    # all lanes. A comparison leaves all ones or zeros, once it is cast. Of 4 bytes they are as wide as a vector, half
+    # as wide, and of 16 bytes.
     ctypedef unsigned short lanes_of_2 "simd_lanes_of_2"
     ctypedef unsigned int lanes_of_4 "simd_lanes_of_4"
     ctypedef unsigned long lanes_of_4_half "simd_lanes_of_4_half"
@@ -47,6 +48,10 @@ cdef extern from "simd.h" nogil:
         pass
     enum:
         VECTOR_BYTES "SIMD_BYTES"
+        F32 "SIMD_F32"      # kinds of numbers
+        F64 "SIMD_F64"
+        HALF "SIMD_HALF"
+        BFLOAT "SIMD_BFLOAT"
         READS_ALL_2 "SIMD_READS_ALL_2"
         READS_ALL_4 "SIMD_READS_ALL_4"
         HALF_BYTES "SIMD_HALF_BYTES"
@@ -203,6 +208,17 @@ cdef inline void load_in_turn(const element* source, vec* even, vec* odd) noexce
         simd_load_in_turn_8(even, odd, source)
     else:
         simd_load_in_turn_4(even, odd, source)
+
+
+cdef inline int kind_of(const element* numbers) noexcept nogil:
+    if element is half:
+        return HALF
+    elif element is bfloat:
+        return BFLOAT
+    elif element is double:
+        return F64
+    else:
+        return F32
 
 
 cdef inline int64_t sum_bytes(const element* numbers) noexcept nogil:

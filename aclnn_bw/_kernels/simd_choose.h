@@ -15,70 +15,52 @@
 #define SIMD_CHOOSES_HALVES 0
 #endif
 
-/* The bit that words are asked for. With AVX2 it is the sign of each word, which was shifted when it was loaded. */
-typedef struct {
-#if SIMD_BYTES == 32
-    __m128i up;
-#else
-    simd_vector bit;
-#endif
-} simd_asked;
-
-/* asked = the bit (1 << number) of words for lanes of 4 or 8 bytes. */
-SIMD_INLINE void simd_ask_4(simd_asked *asked, int number)
+/* asked = the bit (1 << number) of words, beside lanes of 4 or 8 bytes: with AVX2, by how much words are shifted when
+ * they are loaded, so that it is their sign. */
+SIMD_INLINE void simd_ask(simd_vector *asked, int number, int lane)
 {
 #if SIMD_BYTES == 64
-    asked->bit = (simd_vector)_mm512_set1_epi16((short)(1 << number));
+    (void)lane;
+    *asked = (simd_vector)_mm512_set1_epi16((short)(1 << number));
 #elif SIMD_BYTES == 32
-    asked->up = _mm_cvtsi32_si128(31 - number);
+    *asked = (simd_vector)_mm256_castsi128_si256(_mm_cvtsi32_si128(8 * lane - 1 - number));
 #else
-    asked->bit = (simd_vector)((SIMD_TYPE(uint32_t, 16)){0} + (1u << number));
-#endif
-}
-
-SIMD_INLINE void simd_ask_8(simd_asked *asked, int number)
-{
-#if SIMD_BYTES == 64
-    simd_ask_4(asked, number);
-#elif SIMD_BYTES == 32
-    asked->up = _mm_cvtsi32_si128(63 - number);
-#else
-    asked->bit = (simd_vector)((SIMD_TYPE(uint64_t, 16)){0} + ((uint64_t)1 << number));
+    *asked = lane == 4 ? (simd_vector)((SIMD_TYPE(uint32_t, 16)){0} + (1u << number))
+                       : (simd_vector)((SIMD_TYPE(uint64_t, 16)){0} + ((uint64_t)1 << number));
 #endif
 }
 
 /* words = as many mask words at `from` as there are lanes, to be asked for that bit, or for lower ones. */
-SIMD_INLINE void simd_load_words_4(simd_vector *words, const void *from, const simd_asked *asked)
+SIMD_INLINE void simd_load_words(simd_vector *words, const void *from, const simd_vector *asked, int lane)
 {
     (void)asked;
 #if SIMD_BYTES == 64
-    *words = (simd_vector)_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)from));
+    if (lane == 4)
+        *words = (simd_vector)_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)from));
+    else
+        *words = (simd_vector)_mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)from));
 #elif SIMD_BYTES == 32
-    *words = (simd_vector)_mm256_sll_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from)), asked->up);
-#elif defined(__SSE4_1__)
-    *words = (simd_vector)_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)from));
+    const __m128i up = _mm256_castsi256_si128((__m256i)*asked);
+    if (lane == 4)
+        *words = (simd_vector)_mm256_sll_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from)), up);
+    else
+        *words = (simd_vector)_mm256_sll_epi64(_mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)from)), up);
 #else
     SIMD_TYPE(uint16_t, 8) few;
-    memcpy(&few, from, sizeof few);
-    *words = (simd_vector)__builtin_convertvector(few, SIMD_TYPE(uint32_t, 16));
-#endif
-}
-
-SIMD_INLINE void simd_load_words_8(simd_vector *words, const void *from, const simd_asked *asked)
-{
-    (void)asked;
-#if SIMD_BYTES == 64
-    *words = (simd_vector)_mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)from));
-#elif SIMD_BYTES == 32
-    *words = (simd_vector)_mm256_sll_epi64(_mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)from)), asked->up);
+    uint16_t two[2];
+    memcpy(lane == 4 ? (void *)&few : two, from, lane == 4 ? 8 : 4);
+    if (lane == 8)
+        *words = (simd_vector)(SIMD_TYPE(uint64_t, 16)){two[0], two[1]};
+    else
+#if defined(__SSE4_1__)
+        *words = (simd_vector)_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)from));
 #else
-    uint16_t few[2];
-    memcpy(few, from, sizeof few);
-    *words = (simd_vector)(SIMD_TYPE(uint64_t, 16)){few[0], few[1]};
+        *words = (simd_vector)__builtin_convertvector(few, SIMD_TYPE(uint32_t, 16));
+#endif
 #endif
 }
 
-/* The words of other lanes of 4 or 8 bytes have no bits. */
+/* The words of other lanes have no bits. */
 SIMD_INLINE void simd_keep_words(simd_vector *words, const simd_lanes *lanes)
 {
 #if SIMD_BYTES == 64
@@ -88,29 +70,36 @@ SIMD_INLINE void simd_keep_words(simd_vector *words, const simd_lanes *lanes)
 #endif
 }
 
-/* The next lower bit is asked for: of all lanes of 4 or 8 bytes, by both of these together. */
-SIMD_INLINE void simd_ask_lower(simd_asked *asked)
+/* The next lower bit is asked for, by both of these together. */
+SIMD_INLINE void simd_ask_lower(simd_vector *asked)
 {
 #if SIMD_BYTES == 64
-    asked->bit = (simd_vector)(SIMD_AS(uint16_t, &asked->bit) >> 1);
+    *asked = (simd_vector)(SIMD_AS(uint16_t, asked) >> 1);
 #elif SIMD_BYTES == 16
-    asked->bit = (simd_vector)(SIMD_AS(uint32_t, &asked->bit) >> 1);
+    *asked = (simd_vector)(SIMD_AS(uint32_t, asked) >> 1);
 #else
     (void)asked;
 #endif
 }
 
-#if SIMD_BYTES == 32
-#define simd_raise_words_4(words) SIMD_SET(words, SIMD_AS(uint32_t, words) + SIMD_AS(uint32_t, words))
-#define simd_raise_words_8(words) SIMD_SET(words, SIMD_AS(uint64_t, words) + SIMD_AS(uint64_t, words))
-#else
-#define simd_raise_words_4(words) ((void)(words))
-#define simd_raise_words_8(words) ((void)(words))
-#endif
-
-/* seen = as many indices at `from` as there are lanes of 8 bytes; of 4, simd_load loads them. */
-SIMD_INLINE void simd_load_indices_8(simd_vector *seen, const void *from)
+SIMD_INLINE void simd_raise_words(simd_vector *words, int lane)
 {
+    (void)words, (void)lane;
+#if SIMD_BYTES == 32
+    if (lane == 4)
+        SIMD_SET(words, SIMD_AS(uint32_t, words) + SIMD_AS(uint32_t, words));
+    else
+        SIMD_SET(words, SIMD_AS(uint64_t, words) + SIMD_AS(uint64_t, words));
+#endif
+}
+
+/* seen = as many indices at `from` as there are lanes of 4 or 8 bytes. */
+SIMD_INLINE void simd_load_indices(simd_vector *seen, const void *from, int lane)
+{
+    if (lane == 4) {
+        simd_load(seen, from);
+        return;
+    }
 #if SIMD_BYTES == 64
     *seen = (simd_vector)_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)from));
 #elif SIMD_BYTES == 32
@@ -122,12 +111,9 @@ SIMD_INLINE void simd_load_indices_8(simd_vector *seen, const void *from)
 #endif
 }
 
-/* The indices of some lanes, which are given as lanes of 4 bytes, and INT32_MIN, which nobody wants, in the others, whose
- * memory is not read. */
-#define simd_load_indices_lanes_4(seen, from, lanes) simd_load_indices_some(seen, from, lanes, 4)
-#define simd_load_indices_lanes_8(seen, from, lanes) simd_load_indices_some(seen, from, lanes, 8)
-
-SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, const simd_lanes *lanes, int lane)
+/* The indices of some lanes, which are given as lanes of 4 bytes, and INT32_MIN, which nobody wants, in the others,
+ * whose memory is not read. */
+SIMD_INLINE void simd_load_some_indices(simd_vector *seen, const void *from, const simd_lanes *lanes, int lane)
 {
 #if SIMD_BYTES == 64
     const __mmask16 some = (__mmask16)(lane == 4 ? *lanes : *lanes & 0xff);
@@ -148,49 +134,33 @@ SIMD_INLINE void simd_load_indices_some(simd_vector *seen, const void *from, con
         if (kept[i] && i < 16 / lane)
             memcpy(&list[i], (const char *)from + 4 * i, 4);
     }
-    if (lane == 4)
-        memcpy(seen, list, sizeof list);
-    else
-        simd_load_indices_8(seen, list);
+    simd_load_indices(seen, list, lane);
 #endif
 }
 
 /* x = the indices first, first + step, first + 2*step, ... for lanes of 4 or 8 bytes. */
-SIMD_INLINE void simd_range_4(simd_vector *x, int32_t first, int32_t step)
+SIMD_INLINE void simd_range(simd_vector *x, int32_t first, int32_t step, int lane)
 {
-    const SIMD_TYPE(uint32_t, SIMD_BYTES) number = {
-        0, 1, 2, 3,
-#if SIMD_BYTES > 16
-        4, 5, 6, 7,
-#endif
-#if SIMD_BYTES > 32
-        8, 9, 10, 11, 12, 13, 14, 15,
-#endif
-    };
-    *x = (simd_vector)(number * (uint32_t)step + (uint32_t)first);
+    const int32_t number[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    simd_load_indices(x, number, lane);
+    if (lane == 8 && SIMD_BYTES < 64)
+        SIMD_SET(x, SIMD_AS(uint64_t, x) * (uint64_t)step + (uint64_t)first);
+    else
+        SIMD_SET(x, SIMD_AS(uint32_t, x) * (uint32_t)step + (uint32_t)first);
 }
 
-SIMD_INLINE void simd_range_8(simd_vector *x, int32_t first, int32_t step)
+/* x = a + step, of such indices. */
+SIMD_INLINE void simd_count_indices(simd_vector *x, const simd_vector *a, int32_t step, int lane)
 {
-#if SIMD_BYTES == 64
-    simd_range_4(x, first, step);
-#else
-    const SIMD_TYPE(uint64_t, SIMD_BYTES) number = {
-        0, 1,
-#if SIMD_BYTES > 16
-        2, 3,
-#endif
-    };
-    *x = (simd_vector)(number * (uint64_t)step + (uint64_t)first);
-#endif
+    if (lane == 8 && SIMD_BYTES < 64)
+        SIMD_SET(x, SIMD_AS(uint64_t, a) + (uint64_t)step);
+    else
+        SIMD_SET(x, SIMD_AS(uint32_t, a) + (uint32_t)step);
 }
 
-/* x = a + step, of indices beside lanes of 8 bytes; beside those of 4 it is simd_count_4. */
-#if SIMD_BYTES == 64
-#define simd_count_indices_8(x, a, step) simd_count_4(x, a, step)
-#else
-#define simd_count_indices_8(x, a, step) simd_count_8(x, a, step)
-#endif
+/* How a number is chosen: by the bit of its word that lies so far below the one that the words were loaded for
+ * (`wanted` asks for that lower bit), or if that is negative, by an index that is the wanted one. */
+#define SIMD_BY_INDEX (-1)
 
 #if SIMD_BYTES == 64
 #define SIMD_LOW_32(x) _mm512_castsi512_si256((__m512i)*(x))
@@ -209,326 +179,133 @@ SIMD_INLINE void simd_range_8(simd_vector *x, int32_t first, int32_t step)
         (void)chosen;                                                        \
     } while (0)
 #endif
-#else
-/* All ones in the lanes of 4 or 8 bytes whose word has the bit that lies `below` the one that it was loaded for. */
-SIMD_INLINE void simd_chosen_4(simd_vector *chosen, const simd_vector *words, const simd_asked *asked, int below)
-{
-#if SIMD_BYTES == 32
-    (void)asked;
-    *chosen = (simd_vector)(SIMD_AS(int32_t, words) << below >> 31);
-#elif defined(__aarch64__)
-    (void)below;
-    *chosen = (simd_vector)vtstq_u32((uint32x4_t)*words, (uint32x4_t)asked->bit);
-#else
-    (void)below;
-    *chosen = (simd_vector)((SIMD_AS(uint32_t, words) & SIMD_AS(uint32_t, &asked->bit)) != 0);
-#endif
-}
 
-SIMD_INLINE void simd_chosen_8(simd_vector *chosen, const simd_vector *words, const simd_asked *asked, int below)
+SIMD_INLINE void simd_load_if(simd_vector *x, const simd_vector *seen, const simd_vector *wanted, int below,
+                              const void *from, int kind, int partial)
 {
-#if SIMD_BYTES == 32
-    (void)asked;
-    *chosen = (simd_vector)((SIMD_AS(int64_t, words) << below) < 0);
-#elif defined(__aarch64__)
-    (void)below;
-    *chosen = (simd_vector)vtstq_u64((uint64x2_t)*words, (uint64x2_t)asked->bit);
-#else
-    (void)below;
-    /* No bit is beyond the lower half of a lane. */
-    const SIMD_TYPE(uint32_t, 16) both = SIMD_AS(uint32_t, words) & SIMD_AS(uint32_t, &asked->bit);
-    *chosen = (simd_vector)SIMD_SHUFFLE(both != 0, both != 0, 0, 0, 2, 2);
-#endif
-}
-
-/* x = what lies at `from` in the lanes of all ones, +0.0 in the others; their memory is not read, or only if not
- * `partial`. */
-SIMD_INLINE void simd_load_chosen(simd_vector *x, const simd_vector *chosen, const void *from, size_t lane, int partial)
-{
-    if (partial) {
-#if SIMD_BYTES == 32
-        *x = lane == 4 ? (simd_vector)_mm256_maskload_ps((const float *)from, (__m256i)*chosen)
-                       : (simd_vector)_mm256_maskload_pd((const double *)from, (__m256i)*chosen);
-#else
-        char block[16] = {0};
-        uint32_t kept[4];
-        memcpy(kept, chosen, sizeof kept);
-        for (size_t i = 0; i < 16 / lane; i++)
-            if (kept[i * (lane / 4)])
-                memcpy(block + i * lane, (const char *)from + i * lane, lane);
-        simd_load(x, block);
-#endif
+    (void)partial;
+    if (kind == SIMD_F64) {
+        const __mmask8 chosen = below < 0 ? _mm256_cmpeq_epi32_mask(SIMD_LOW_32(seen), SIMD_LOW_32(wanted))
+                                          : _mm_test_epi16_mask(SIMD_LOW_16(seen), SIMD_LOW_16(wanted));
+        *x = (simd_vector)_mm512_maskz_loadu_pd(chosen, from);
         return;
     }
-    simd_load(x, from);
-    simd_and(x, x, chosen);
+    const __mmask16 chosen = below < 0 ? _mm512_cmpeq_epi32_mask((__m512i)*seen, (__m512i)*wanted)
+                                       : _mm256_test_epi16_mask(SIMD_LOW_32(seen), SIMD_LOW_32(wanted));
+    if (kind == SIMD_F32) {
+        *x = _mm512_maskz_loadu_ps(chosen, from);
+        return;
+    }
+    const __m256i bits = _mm256_maskz_loadu_epi16(chosen, from);
+    simd_load_as(x, &bits, kind);
+}
+#else
+/* All ones in the lanes that are chosen; of words with AVX2 a one in the sign, which is enough for a masked load. */
+SIMD_INLINE void simd_choose(simd_vector *chosen, const simd_vector *seen, const simd_vector *wanted, int below,
+                             int kind)
+{
+    if (below < 0 && kind == SIMD_F64)
+        *chosen = (simd_vector)(SIMD_AS(int64_t, seen) == SIMD_AS(int64_t, wanted));
+    else if (below < 0)
+        *chosen = (simd_vector)(SIMD_AS(int32_t, seen) == SIMD_AS(int32_t, wanted));
+#if SIMD_BYTES == 32
+    else if (kind == SIMD_F64)
+        *chosen = (simd_vector)(SIMD_AS(uint64_t, seen) << below);
+    else if (kind == SIMD_F32)
+        *chosen = (simd_vector)(SIMD_AS(uint32_t, seen) << below);
+    else
+        *chosen = (simd_vector)(SIMD_AS(int32_t, seen) << below >> 31);
+#elif defined(__aarch64__)
+    else if (kind == SIMD_F64)
+        *chosen = (simd_vector)vtstq_u64((uint64x2_t)*seen, (uint64x2_t)*wanted);
+    else
+        *chosen = (simd_vector)vtstq_u32((uint32x4_t)*seen, (uint32x4_t)*wanted);
+#else
+    else {
+        const SIMD_TYPE(uint32_t, 16) both = SIMD_AS(uint32_t, seen) & SIMD_AS(uint32_t, wanted);
+        /* No bit is beyond the lower half of a lane. */
+        *chosen = kind == SIMD_F64 ? (simd_vector)SIMD_SHUFFLE(both != 0, both != 0, 0, 0, 2, 2)
+                                   : (simd_vector)(both != 0);
+    }
+#endif
 }
 
-/* The same of 16-bit numbers, widened, for lanes of 4 bytes. */
-SIMD_INLINE void simd_load_chosen_2(simd_vector *x, const simd_vector *chosen, const void *from, int bfloats,
-                                    int partial)
+/* x = what lies at `from` in the lanes that are chosen, 16-bit numbers widened, +0.0 in the others; their memory is not
+ * read, or only if not `partial`. */
+SIMD_INLINE void simd_load_if(simd_vector *x, const simd_vector *seen, const simd_vector *wanted, int below,
+                              const void *from, int kind, int partial)
 {
-    uint16_t block[SIMD_BYTES / 4] = {0};
+    const size_t size = kind == SIMD_F64 ? 8 : kind == SIMD_F32 ? 4 : 2;
+    simd_vector chosen;
+    simd_choose(&chosen, seen, wanted, below, kind);
+#if SIMD_BYTES == 32
+    if (size > 2 && (partial || below >= 0)) {
+        *x = size == 4 ? (simd_vector)_mm256_maskload_ps((const float *)from, (__m256i)chosen)
+                       : (simd_vector)_mm256_maskload_pd((const double *)from, (__m256i)chosen);
+        return;
+    }
+#endif
+    char block[SIMD_BYTES] = {0};
     if (partial) {
         uint32_t kept[SIMD_BYTES / 4];
-        memcpy(kept, chosen, sizeof kept);
-        for (int i = 0; i < SIMD_BYTES / 4; i++)
-            if (kept[i])
-                memcpy(&block[i], (const char *)from + 2 * i, 2);
+        memcpy(kept, &chosen, sizeof kept);
+        for (size_t i = 0; i < SIMD_BYTES / (size == 8 ? 8 : 4); i++)
+            if (kept[size == 8 ? 2 * i : i])
+                memcpy(block + i * size, (const char *)from + i * size, size);
         from = block;
     }
-    if (bfloats)
-        simd_load_bfloat(x, from);
-    else
-        simd_load_half(x, from);
-    simd_and(x, x, chosen);
+    simd_load_as(x, from, kind);
+    simd_and(x, x, &chosen);
 }
 #endif
-
-/* x = the number at `from` in the lanes whose word has the bit that lies `below` the one that it was loaded for (and
- * `asked` is that lower bit), else +0.0. The memory of the others is not read, or only if not `partial`. */
-SIMD_INLINE void simd_load_if_bit_f32(simd_vector *x, const simd_vector *words, const simd_asked *asked, int below,
-                                      const void *from, int partial)
-{
-#if SIMD_BYTES == 64
-    (void)below, (void)partial;
-    *x = _mm512_maskz_loadu_ps(_mm256_test_epi16_mask(SIMD_LOW_32(words),
-                                                      SIMD_LOW_32(&asked->bit)), from);
-#else
-    simd_vector chosen;
-#if SIMD_BYTES == 32
-    (void)asked, (void)partial;
-    chosen = (simd_vector)(SIMD_AS(uint32_t, words) << below);
-    simd_load_chosen(x, &chosen, from, 4, 1);
-#else
-    simd_chosen_4(&chosen, words, asked, below);
-    simd_load_chosen(x, &chosen, from, 4, partial);
-#endif
-#endif
-}
-
-SIMD_INLINE void simd_load_if_bit_f64(simd_vector *x, const simd_vector *words, const simd_asked *asked, int below,
-                                      const void *from, int partial)
-{
-#if SIMD_BYTES == 64
-    (void)below, (void)partial;
-    *x = (simd_vector)_mm512_maskz_loadu_pd(_mm_test_epi16_mask(SIMD_LOW_16(words),
-                                                                SIMD_LOW_16(&asked->bit)), from);
-#else
-    simd_vector chosen;
-#if SIMD_BYTES == 32
-    (void)asked, (void)partial;
-    chosen = (simd_vector)(SIMD_AS(uint64_t, words) << below);
-    simd_load_chosen(x, &chosen, from, 8, 1);
-#else
-    simd_chosen_8(&chosen, words, asked, below);
-    simd_load_chosen(x, &chosen, from, 8, partial);
-#endif
-#endif
-}
-
-#define simd_load_if_bit_half(x, words, asked, below, from, partial) \
-    simd_load_if_bit_2(x, words, asked, below, from, 0, partial)
-#define simd_load_if_bit_bfloat(x, words, asked, below, from, partial) \
-    simd_load_if_bit_2(x, words, asked, below, from, 1, partial)
-
-SIMD_INLINE void simd_load_if_bit_2(simd_vector *x, const simd_vector *words, const simd_asked *asked, int below,
-                                    const void *from, int bfloats, int partial)
-{
-#if SIMD_BYTES == 64
-    (void)below, (void)partial;
-    const __m256i bits = _mm256_maskz_loadu_epi16(
-        _mm256_test_epi16_mask(SIMD_LOW_32(words), SIMD_LOW_32(&asked->bit)),
-        from);
-    if (bfloats)
-        simd_load_bfloat(x, &bits);
-    else
-        simd_load_half(x, &bits);
-#else
-    simd_vector chosen;
-    simd_chosen_4(&chosen, words, asked, below);
-    simd_load_chosen_2(x, &chosen, from, bfloats, partial);
-#endif
-}
 
 /* sum += that. */
-SIMD_INLINE void simd_add_if_bit_f32(simd_vector *sum, const simd_vector *words, const simd_asked *asked, int below,
-                                     const void *from, int partial)
-{
-    simd_vector term;
-#if SIMD_BYTES == 64
-    if (!partial) {
-        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, SIMD_LOW_32(words),
-                       SIMD_LOW_32(&asked->bit), "vaddps", _mm512_mask_add_ps, _mm512_loadu_ps(from));
-        return;
-    }
-#endif
-    simd_load_if_bit_f32(&term, words, asked, below, from, partial);
-    simd_add_f32(sum, sum, &term);
-}
-
-SIMD_INLINE void simd_add_if_bit_f64(simd_vector *sum, const simd_vector *words, const simd_asked *asked, int below,
-                                     const void *from, int partial)
+SIMD_INLINE void simd_add_if(simd_vector *sum, const simd_vector *seen, const simd_vector *wanted, int below,
+                             const void *from, int kind, int partial)
 {
     simd_vector term;
 #if SIMD_BYTES == 64
     if (!partial) {
         __m512d total = (__m512d)*sum;
-        SIMD_ADD_WHERE(total, "vptestmw", _mm_test_epi16_mask, SIMD_LOW_16(words),
-                       SIMD_LOW_16(&asked->bit), "vaddpd", _mm512_mask_add_pd, _mm512_loadu_pd(from));
-        *sum = (simd_vector)total;
-        return;
-    }
-#endif
-    simd_load_if_bit_f64(&term, words, asked, below, from, partial);
-    simd_add_f64(sum, sum, &term);
-}
-
-#define simd_add_if_bit_half(sum, words, asked, below, from, partial) \
-    simd_add_if_bit_2(sum, words, asked, below, from, 0, partial)
-#define simd_add_if_bit_bfloat(sum, words, asked, below, from, partial) \
-    simd_add_if_bit_2(sum, words, asked, below, from, 1, partial)
-
-SIMD_INLINE void simd_add_if_bit_2(simd_vector *sum, const simd_vector *words, const simd_asked *asked, int below,
-                                   const void *from, int bfloats, int partial)
-{
-    simd_vector term;
-#if SIMD_BYTES == 64
-    if (!partial) {
-        if (bfloats)
-            simd_load_bfloat(&term, from);
+        simd_load_as(&term, from, kind);
+        if (kind == SIMD_F64 && below < 0)
+            SIMD_ADD_WHERE(total, "vpcmpeqd", _mm256_cmpeq_epi32_mask, SIMD_LOW_32(seen), SIMD_LOW_32(wanted),
+                           "vaddpd", _mm512_mask_add_pd, (__m512d)term);
+        else if (kind == SIMD_F64)
+            SIMD_ADD_WHERE(total, "vptestmw", _mm_test_epi16_mask, SIMD_LOW_16(seen), SIMD_LOW_16(wanted), "vaddpd",
+                           _mm512_mask_add_pd, (__m512d)term);
+        else if (below < 0)
+            SIMD_ADD_WHERE(*sum, "vpcmpeqd", _mm512_cmpeq_epi32_mask, (__m512i)*seen, (__m512i)*wanted, "vaddps",
+                           _mm512_mask_add_ps, term);
         else
-            simd_load_half(&term, from);
-        SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, SIMD_LOW_32(words),
-                       SIMD_LOW_32(&asked->bit), "vaddps", _mm512_mask_add_ps, term);
+            SIMD_ADD_WHERE(*sum, "vptestmw", _mm256_test_epi16_mask, SIMD_LOW_32(seen), SIMD_LOW_32(wanted), "vaddps",
+                           _mm512_mask_add_ps, term);
+        if (kind == SIMD_F64)
+            *sum = (simd_vector)total;
         return;
     }
 #endif
-    simd_load_if_bit_2(&term, words, asked, below, from, bfloats, partial);
-    simd_add_f32(sum, sum, &term);
-}
-
-/* x = the number at `from` in the lanes whose index is the wanted one, else +0.0; the memory of the others as above. */
-SIMD_INLINE void simd_load_if_equal_f32(simd_vector *x, const simd_vector *seen, const simd_vector *wanted,
-                                        const void *from, int partial)
-{
-#if SIMD_BYTES == 64
-    (void)partial;
-    *x = _mm512_maskz_loadu_ps(_mm512_cmpeq_epi32_mask((__m512i)*seen, (__m512i)*wanted), from);
-#else
-    const simd_vector chosen = (simd_vector)(SIMD_AS(int32_t, seen) == SIMD_AS(int32_t, wanted));
-    simd_load_chosen(x, &chosen, from, 4, partial);
-#endif
-}
-
-SIMD_INLINE void simd_load_if_equal_f64(simd_vector *x, const simd_vector *seen, const simd_vector *wanted,
-                                        const void *from, int partial)
-{
-#if SIMD_BYTES == 64
-    (void)partial;
-    *x = (simd_vector)_mm512_maskz_loadu_pd(_mm256_cmpeq_epi32_mask(_mm512_castsi512_si256((__m512i)*seen),
-                                                                    _mm512_castsi512_si256((__m512i)*wanted)), from);
-#else
-    const simd_vector chosen = (simd_vector)(SIMD_AS(int64_t, seen) == SIMD_AS(int64_t, wanted));
-    simd_load_chosen(x, &chosen, from, 8, partial);
-#endif
-}
-
-#define simd_load_if_equal_half(x, seen, wanted, from, partial) \
-    simd_load_if_equal_2(x, seen, wanted, from, 0, partial)
-#define simd_load_if_equal_bfloat(x, seen, wanted, from, partial) \
-    simd_load_if_equal_2(x, seen, wanted, from, 1, partial)
-
-SIMD_INLINE void simd_load_if_equal_2(simd_vector *x, const simd_vector *seen, const simd_vector *wanted,
-                                      const void *from, int bfloats, int partial)
-{
-#if SIMD_BYTES == 64
-    (void)partial;
-    const __m256i bits = _mm256_maskz_loadu_epi16(_mm512_cmpeq_epi32_mask((__m512i)*seen, (__m512i)*wanted), from);
-    if (bfloats)
-        simd_load_bfloat(x, &bits);
+    simd_load_if(&term, seen, wanted, below, from, kind, partial);
+    if (kind == SIMD_F64)
+        simd_add_f64(sum, sum, &term);
     else
-        simd_load_half(x, &bits);
-#else
-    const simd_vector chosen = (simd_vector)(SIMD_AS(int32_t, seen) == SIMD_AS(int32_t, wanted));
-    simd_load_chosen_2(x, &chosen, from, bfloats, partial);
-#endif
-}
-
-/* sum += that. */
-SIMD_INLINE void simd_add_if_equal_f32(simd_vector *sum, const simd_vector *seen, const simd_vector *wanted,
-                                       const void *from, int partial)
-{
-    simd_vector term;
-#if SIMD_BYTES == 64
-    if (!partial) {
-        SIMD_ADD_WHERE(*sum, "vpcmpeqd", _mm512_cmpeq_epi32_mask, (__m512i)*seen, (__m512i)*wanted, "vaddps",
-                       _mm512_mask_add_ps, _mm512_loadu_ps(from));
-        return;
-    }
-#endif
-    simd_load_if_equal_f32(&term, seen, wanted, from, partial);
-    simd_add_f32(sum, sum, &term);
-}
-
-SIMD_INLINE void simd_add_if_equal_f64(simd_vector *sum, const simd_vector *seen, const simd_vector *wanted,
-                                       const void *from, int partial)
-{
-    simd_vector term;
-#if SIMD_BYTES == 64
-    if (!partial) {
-        __m512d total = (__m512d)*sum;
-        SIMD_ADD_WHERE(total, "vpcmpeqd", _mm256_cmpeq_epi32_mask, _mm512_castsi512_si256((__m512i)*seen),
-                       _mm512_castsi512_si256((__m512i)*wanted), "vaddpd", _mm512_mask_add_pd, _mm512_loadu_pd(from));
-        *sum = (simd_vector)total;
-        return;
-    }
-#endif
-    simd_load_if_equal_f64(&term, seen, wanted, from, partial);
-    simd_add_f64(sum, sum, &term);
-}
-
-#define simd_add_if_equal_half(sum, seen, wanted, from, partial) \
-    simd_add_if_equal_2(sum, seen, wanted, from, 0, partial)
-#define simd_add_if_equal_bfloat(sum, seen, wanted, from, partial) \
-    simd_add_if_equal_2(sum, seen, wanted, from, 1, partial)
-
-SIMD_INLINE void simd_add_if_equal_2(simd_vector *sum, const simd_vector *seen, const simd_vector *wanted,
-                                     const void *from, int bfloats, int partial)
-{
-    simd_vector term;
-#if SIMD_BYTES == 64
-    if (!partial) {
-        if (bfloats)
-            simd_load_bfloat(&term, from);
-        else
-            simd_load_half(&term, from);
-        SIMD_ADD_WHERE(*sum, "vpcmpeqd", _mm512_cmpeq_epi32_mask, (__m512i)*seen, (__m512i)*wanted, "vaddps",
-                       _mm512_mask_add_ps, term);
-        return;
-    }
-#endif
-    simd_load_if_equal_2(&term, seen, wanted, from, bfloats, partial);
-    simd_add_f32(sum, sum, &term);
+        simd_add_f32(sum, sum, &term);
 }
 
 /* sum += term in some lanes of 4 or 8 bytes. */
-SIMD_INLINE void simd_add_lanes_f32(simd_vector *sum, const simd_vector *term, const simd_lanes *lanes)
+SIMD_INLINE void simd_add_lanes(simd_vector *sum, const simd_vector *term, const simd_lanes *lanes, int lane)
 {
 #if SIMD_BYTES == 64
-    *sum = _mm512_mask_add_ps(*sum, (__mmask16)*lanes, *sum, *term);
-#else
-    *sum += (simd_vector)(SIMD_AS(uint64_t, term) & SIMD_AS(uint64_t, lanes));
-#endif
-}
-
-SIMD_INLINE void simd_add_lanes_f64(simd_vector *sum, const simd_vector *term, const simd_lanes *lanes)
-{
-#if SIMD_BYTES == 64
-    *sum = (simd_vector)_mm512_mask_add_pd((__m512d)*sum, (__mmask8)*lanes, (__m512d)*sum, (__m512d)*term);
+    if (lane == 4)
+        *sum = _mm512_mask_add_ps(*sum, (__mmask16)*lanes, *sum, *term);
+    else
+        *sum = (simd_vector)_mm512_mask_add_pd((__m512d)*sum, (__mmask8)*lanes, (__m512d)*sum, (__m512d)*term);
 #else
     const simd_vector some = (simd_vector)(SIMD_AS(uint64_t, term) & SIMD_AS(uint64_t, lanes));
-    simd_add_f64(sum, sum, &some);
+    if (lane == 4)
+        simd_add_f32(sum, sum, &some);
+    else
+        simd_add_f64(sum, sum, &some);
 #endif
 }
 
@@ -549,30 +326,18 @@ SIMD_INLINE void simd_shift_in(simd_vector *x, const simd_vector *block, const s
 }
 
 /* The lanes of 4 or 8 bytes that have ones in `bits`, the first lane's the lowest. */
+SIMD_INLINE void simd_lanes_of_bits(simd_lanes *lanes, unsigned bits, int lane)
+{
 #if SIMD_BYTES == 64
-#define simd_lanes_of_bits_4(lanes, bits) (*(lanes) = (bits) & 0xffff)
-#define simd_lanes_of_bits_8(lanes, bits) (*(lanes) = (bits) & 0xff)
+    *lanes = bits & (lane == 4 ? 0xffff : 0xff);
 #else
-SIMD_INLINE void simd_lanes_of_bits_4(simd_lanes *lanes, unsigned bits)
-{
-    const SIMD_TYPE(uint32_t, SIMD_BYTES) bit = {
-        1, 2, 4, 8,
-#if SIMD_BYTES > 16
-        16, 32, 64, 128,
+    const int32_t ones[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    simd_vector bit;
+    simd_load_indices(&bit, ones, lane);
+    if (lane == 4)
+        SIMD_SET(lanes, (SIMD_AS(uint32_t, &bit) & bits) == SIMD_AS(uint32_t, &bit));
+    else
+        SIMD_SET(lanes, (SIMD_AS(uint64_t, &bit) & (uint64_t)bits) == SIMD_AS(uint64_t, &bit));
 #endif
-    };
-    SIMD_SET(lanes, (bit & bits) == bit);
 }
-
-SIMD_INLINE void simd_lanes_of_bits_8(simd_lanes *lanes, unsigned bits)
-{
-    const SIMD_TYPE(uint64_t, SIMD_BYTES) bit = {
-        1, 2,
-#if SIMD_BYTES > 16
-        4, 8,
-#endif
-    };
-    SIMD_SET(lanes, (bit & (uint64_t)bits) == bit);
-}
-#endif
 #endif

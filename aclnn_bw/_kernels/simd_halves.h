@@ -186,4 +186,13 @@ SIMD_INLINE void simd_store_both(void *to, const void *even, const void *odd, si
     }
 #endif
 }
+
+/* What a number is, where a primitive takes all kinds: a constant, by which it is compiled. */
+enum { SIMD_F32, SIMD_F64, SIMD_HALF, SIMD_BFLOAT };
+
+/* x = the numbers at `from`, widened. */
+#define simd_load_as(x, from, kind)                     \
+    ((kind) == SIMD_HALF ? simd_load_half(x, from)      \
+     : (kind) == SIMD_BFLOAT ? simd_load_bfloat(x, from) \
+                             : simd_load(x, from))
 #endif

@@ -75,6 +75,9 @@ OF_EACH(plus_zero_f64, simd_load(&x, a); simd_plus_zero_f64(&x); simd_store(to, 
 OF_EACH(plus_zero_bits, simd_load(&x, a); simd_plus_zero_bits(&x); simd_store(to, &x);)
 OF_EACH(load_half, simd_load_half(&x, a); simd_store(to, &x);)
 OF_EACH(load_bfloat, simd_load_bfloat(&x, a); simd_store(to, &x);)
+OF_EACH(load_as_f32, simd_load_as(&x, a, SIMD_F32); simd_store(to, &x);)
+OF_EACH(load_as_half, simd_load_as(&x, a, SIMD_HALF); simd_store(to, &x);)
+OF_EACH(load_as_bfloat, simd_load_as(&x, a, SIMD_BFLOAT); simd_store(to, &x);)
 OF_EACH(zero, simd_load(&x, a); simd_zero(&x); simd_store(to, &x);)
 OF_EACH(and, simd_load(&x, a); simd_load(&y, b); simd_and(&z, &x, &y); simd_store(to, &z);)
 OF_EACH(store_half, simd_load(&x, a); simd_store_half(to, &x);)
@@ -150,11 +153,11 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
 /* Numbers at a that are chosen. By the words at b behind two bytes: the first tells the bit that they are loaded for, the
  * second how far below it lies the one that is asked. `whole`: all of them may be read, else those that are chosen. */
 #define BIT(kind, lane, whole)                                                                  \
-    simd_asked loaded, asked;                                                                   \
+    simd_vector loaded, asked;                                                                  \
     const int bit = ((const unsigned char *)b)[0] % 16, below = ((const unsigned char *)b)[1] % 4 % (bit + 1); \
-    simd_ask_##lane(&loaded, bit);                                                              \
-    simd_ask_##lane(&asked, bit - below);                                                       \
-    simd_load_words_##lane(&y, (const char *)b + 2, &loaded);                                   \
+    simd_ask(&loaded, bit, lane);                                                               \
+    simd_ask(&asked, bit - below, lane);                                                        \
+    simd_load_words(&y, (const char *)b + 2, &loaded, lane);                                    \
     switch (below) {                                                                            \
     case 0: SUM_IF_BIT(kind, 0, whole) break;                                                   \
     case 1: SUM_IF_BIT(kind, 1, whole) break;                                                   \
@@ -163,61 +166,57 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
     }
 /* Loaded, and added to it: twice the number. */
 #define SUM_IF_BIT(kind, below, whole)                                    \
-    simd_load_if_bit_##kind(&x, &y, &asked, below, a, !(whole));          \
+    simd_load_if(&x, &y, &asked, below, a, kind, !(whole));               \
     simd_store(to, &x);                                                   \
-    simd_add_if_bit_##kind(&x, &y, &asked, below, a, !(whole));           \
+    simd_add_if(&x, &y, &asked, below, a, kind, !(whole));                \
     simd_store((char *)to + sizeof x, &x);
 
 /* The bit that is asked first, then the next lower one, in the lanes [begin, end): the words are the same. */
-#define LOWER(kind, lane, bytes)                                          \
+#define LOWER(kind, lane)                                                 \
     simd_lanes some;                                                      \
-    simd_asked asked;                                                     \
-    const int bit = ((const unsigned char *)b)[0] % 15 + 1, lanes = sizeof x / (bytes);       \
+    simd_vector asked;                                                    \
+    const int bit = ((const unsigned char *)b)[0] % 15 + 1, lanes = sizeof x / (lane);        \
     const int begin = ((const unsigned char *)b)[1] % (lanes + 1);        \
-    simd_ask_##lane(&asked, bit);                                         \
-    simd_load_words_##lane(&y, (const char *)b + 2, &asked);              \
+    simd_ask(&asked, bit, lane);                                          \
+    simd_load_words(&y, (const char *)b + 2, &asked, lane);               \
     simd_lanes_##lane(&some, simd_lane_word(begin, lanes));               \
     simd_keep_words(&y, &some);                                           \
-    simd_load_if_bit_##kind(&x, &y, &asked, 0, a, 1);                     \
+    simd_load_if(&x, &y, &asked, 0, a, kind, 1);                          \
     simd_store(to, &x);                                                   \
-    simd_raise_words_##lane(&y);                                          \
+    simd_raise_words(&y, lane);                                           \
     simd_ask_lower(&asked);                                               \
-    simd_load_if_bit_##kind(&x, &y, &asked, 0, a, 1);                     \
+    simd_load_if(&x, &y, &asked, 0, a, kind, 1);                          \
     simd_store((char *)to + sizeof x, &x);
 
 /* By the int32 at b behind an int32 that tells the wanted ones: that, and each lane one more; then four more for all. */
-#define EQUAL(kind, lane, load, whole)                                    \
+#define EQUAL(kind, lane)                                                 \
     int32_t first;                                                        \
     memcpy(&first, b, sizeof first);                                      \
-    load                                                                  \
-    simd_range_##lane(&z, first, 1);                                      \
-    simd_load_if_equal_##kind(&x, &y, &z, a, !(whole));                   \
+    simd_load_indices(&y, (const char *)b + 4, lane);                     \
+    simd_range(&z, first, 1, lane);                                       \
+    simd_load_if(&x, &y, &z, SIMD_BY_INDEX, a, kind, 0);                  \
     simd_store(to, &x);                                                   \
-    simd_add_if_equal_##kind(&x, &y, &z, a, !(whole));                    \
+    simd_add_if(&x, &y, &z, SIMD_BY_INDEX, a, kind, 0);                   \
     simd_store((char *)to + sizeof x, &x);                                \
     simd_zero(&x);                                                        \
-    COUNT_##lane(&z, &z, 4);                                              \
-    simd_add_if_equal_##kind(&x, &y, &z, a, !(whole));                    \
+    simd_count_indices(&z, &z, 4, lane);                                  \
+    simd_add_if(&x, &y, &z, SIMD_BY_INDEX, a, kind, 0);                   \
     simd_store((char *)to + 2 * sizeof x, &x);
-#define COUNT_4(x, a, step) simd_count_4(x, a, step)
-#define COUNT_8(x, a, step) simd_count_indices_8(x, a, step)
-#define SEEN_4 simd_load(&y, (const char *)b + 4);
-#define SEEN_8 simd_load_indices_8(&y, (const char *)b + 4);
 /* In the lanes [begin, end) alone, of indices that lie before or behind b. */
-#define SOME_EQUAL(kind, lane, bytes)                                                        \
+#define SOME_EQUAL(kind, lane)                                                               \
     simd_lanes some;                                                                         \
-    const int lanes = sizeof x / (bytes), begin = *(const unsigned char *)b % (lanes + 1);   \
+    const int lanes = sizeof x / (lane), begin = *(const unsigned char *)b % (lanes + 1);    \
     simd_lanes_4(&some, simd_lane_word(begin, lanes));                                       \
-    simd_load_indices_lanes_##lane(&y, (const char *)b + 4 - 4 * begin, &some);              \
-    simd_range_##lane(&z, 0, 0);                                                             \
-    simd_load_if_equal_##kind(&x, &y, &z, (const char *)a - (bytes) * begin, 1);             \
+    simd_load_some_indices(&y, (const char *)b + 4 - 4 * begin, &some, lane);                \
+    simd_range(&z, 0, 0, lane);                                                              \
+    simd_load_if(&x, &y, &z, SIMD_BY_INDEX, (const char *)a - (lane) * begin, kind, 1);      \
     simd_store(to, &x);
 
 #define SHIFT_IN(bytes) simd_load(&y, a); simd_load(&z, b); simd_shift_in(&x, &y, &z, bytes); simd_store(to, &x);
-#define OF_BITS(lane) \
+#define OF_BITS(lane)                                                                             \
     simd_lanes some;                                                                              \
-    simd_lanes_of_bits_##lane(&some, *(const uint16_t *)b);                                       \
-    simd_load(&y, a); simd_zero(&x);
+    simd_lanes_of_bits(&some, *(const uint16_t *)b, lane);                                        \
+    simd_load(&y, a); simd_zero(&x); simd_add_lanes(&x, &y, &some, lane); simd_store(to, &x);
 
 /* Into what b holds behind two bytes, which tell the lanes. */
 #define STORE_LANES(kind, lane)                                                  \
@@ -235,24 +234,24 @@ OF_WIDTH(store_lanes_f32, vector, simd_vector, STORE_LANES(f32, 4))
 OF_WIDTH(store_lanes_f64, vector, simd_vector, STORE_LANES(f64, 8))
 OF_WIDTH(store_lanes_half, vector, simd_vector, STORE_LANES(half, 4))
 OF_WIDTH(store_lanes_bfloat, vector, simd_vector, STORE_LANES(bfloat, 4))
-OF_WIDTH(bit_f32, vector, simd_vector, BIT(f32, 4, 1))
-OF_WIDTH(bit_f64, vector, simd_vector, BIT(f64, 8, 1))
-OF_WIDTH(bit_half, vector, simd_vector, BIT(half, 4, 1))
-OF_WIDTH(bit_bfloat, vector, simd_vector, BIT(bfloat, 4, 1))
-OF_WIDTH(some_bit_f32, vector, simd_vector, BIT(f32, 4, 0))
-OF_WIDTH(some_bit_f64, vector, simd_vector, BIT(f64, 8, 0))
-OF_WIDTH(some_bit_half, vector, simd_vector, BIT(half, 4, 0))
-OF_WIDTH(some_bit_bfloat, vector, simd_vector, BIT(bfloat, 4, 0))
-OF_WIDTH(lower_f32, vector, simd_vector, LOWER(f32, 4, 4))
-OF_WIDTH(lower_f64, vector, simd_vector, LOWER(f64, 8, 8))
-OF_WIDTH(equal_f32, vector, simd_vector, EQUAL(f32, 4, SEEN_4, 1))
-OF_WIDTH(equal_f64, vector, simd_vector, EQUAL(f64, 8, SEEN_8, 1))
-OF_WIDTH(equal_half, vector, simd_vector, EQUAL(half, 4, SEEN_4, 1))
-OF_WIDTH(equal_bfloat, vector, simd_vector, EQUAL(bfloat, 4, SEEN_4, 1))
-OF_WIDTH(some_equal_f32, vector, simd_vector, SOME_EQUAL(f32, 4, 4))
-OF_WIDTH(some_equal_f64, vector, simd_vector, SOME_EQUAL(f64, 8, 8))
-OF_WIDTH(add_lanes_f32, vector, simd_vector, OF_BITS(4) simd_add_lanes_f32(&x, &y, &some); simd_store(to, &x);)
-OF_WIDTH(add_lanes_f64, vector, simd_vector, OF_BITS(8) simd_add_lanes_f64(&x, &y, &some); simd_store(to, &x);)
+OF_WIDTH(bit_f32, vector, simd_vector, BIT(SIMD_F32, 4, 1))
+OF_WIDTH(bit_f64, vector, simd_vector, BIT(SIMD_F64, 8, 1))
+OF_WIDTH(bit_half, vector, simd_vector, BIT(SIMD_HALF, 4, 1))
+OF_WIDTH(bit_bfloat, vector, simd_vector, BIT(SIMD_BFLOAT, 4, 1))
+OF_WIDTH(some_bit_f32, vector, simd_vector, BIT(SIMD_F32, 4, 0))
+OF_WIDTH(some_bit_f64, vector, simd_vector, BIT(SIMD_F64, 8, 0))
+OF_WIDTH(some_bit_half, vector, simd_vector, BIT(SIMD_HALF, 4, 0))
+OF_WIDTH(some_bit_bfloat, vector, simd_vector, BIT(SIMD_BFLOAT, 4, 0))
+OF_WIDTH(lower_f32, vector, simd_vector, LOWER(SIMD_F32, 4))
+OF_WIDTH(lower_f64, vector, simd_vector, LOWER(SIMD_F64, 8))
+OF_WIDTH(equal_f32, vector, simd_vector, EQUAL(SIMD_F32, 4))
+OF_WIDTH(equal_f64, vector, simd_vector, EQUAL(SIMD_F64, 8))
+OF_WIDTH(equal_half, vector, simd_vector, EQUAL(SIMD_HALF, 4))
+OF_WIDTH(equal_bfloat, vector, simd_vector, EQUAL(SIMD_BFLOAT, 4))
+OF_WIDTH(some_equal_f32, vector, simd_vector, SOME_EQUAL(SIMD_F32, 4))
+OF_WIDTH(some_equal_f64, vector, simd_vector, SOME_EQUAL(SIMD_F64, 8))
+OF_WIDTH(add_lanes_f32, vector, simd_vector, OF_BITS(4))
+OF_WIDTH(add_lanes_f64, vector, simd_vector, OF_BITS(8))
 OF_WIDTH(shift_in_4, vector, simd_vector, SHIFT_IN(4))
 OF_WIDTH(shift_in_8, vector, simd_vector, SHIFT_IN(8))
 OF_WIDTH(shift_in_16, vector, simd_vector, SHIFT_IN(16))
@@ -314,6 +313,9 @@ static const struct {
     OF_EACH_NAMED(plus_zero_bits)
     OF_EACH_NAMED(load_half)
     OF_EACH_NAMED(load_bfloat)
+    OF_EACH_NAMED(load_as_f32)
+    OF_EACH_NAMED(load_as_half)
+    OF_EACH_NAMED(load_as_bfloat)
     OF_EACH_NAMED(zero)
     OF_EACH_NAMED(and)
     OF_EACH_NAMED(store_half)
