@@ -724,6 +724,23 @@ def test_no_negative_zero(pool, mode, mask_layout, rng):
         assert_no_negative_zero(two_phase(pool, tiny, mask, product, mask_layout))
 
 
+def all_negative_zeros(kernel, dtype, mask_layout):
+    """The gradient of peaks, each the maximum of every window that holds it, where all terms are -0.0."""
+    x = np.zeros((1, 5, 15, 47), dtype)
+    x[:, :, 2::5, 2::5] = 1
+    padding = [size // 2 for size in kernel]
+    out, mask = aclnn_bw.max_pool2d_with_mask(x, kernel, 1, padding, mask_layout=mask_layout)
+    grad = np.full(out.shape, -0.0).astype(dtype)
+    return aclnn_bw.max_pool2d_with_mask_backward(grad, x, mask, kernel, 1, padding, mask_layout=mask_layout)
+
+
+@every_mask_layout
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 3), (2, 2), (5, 5)])
+def test_nothing_but_negative_zeros_is_zero(kernel, mask_layout):
+    for dtype in DTYPES.values():
+        assert_no_negative_zero(all_negative_zeros(kernel, dtype, mask_layout))
+
+
 # ---- the same bytes, whatever ... ------------------------------------------------------------------------------------
 
 
@@ -927,6 +944,9 @@ def digests(step=1):
             grad = sprinkled(pool.gradients(rng, dtype), rng)
             results.append(one_call(grad, pool.input_shape, mask, *pool.attributes, mask_layout=name))
         found[f"{pool}"] = digest(*results)
+    for kernel, dtype, layout in product([(3, 3), (1, 3)], DTYPES, MASK_LAYOUTS):
+        result = all_negative_zeros(kernel, DTYPES[dtype], layout)
+        found[f"-0.0 {kernel} {dtype} {layout}"] = digest(result)
     return found
 
 

@@ -27,10 +27,16 @@ cdef struct Ahead:
 
 cdef inline void prefetch_bytes(uintptr_t source, int64_t size) noexcept nogil:
     """Into the L2 cache: the L1 cache is full of what this unit reads. No address need be valid."""
-    cdef int64_t at = 0
-    while at < size:
-        prefetch_to_level_2(<const void*>(source + <uintptr_t>at))
-        at += LINE
+    cdef uintptr_t end = source + <uintptr_t>size
+    while source + 3 * LINE < end:
+        prefetch_to_level_2(<const void*>source)
+        prefetch_to_level_2(<const void*>(source + LINE))
+        prefetch_to_level_2(<const void*>(source + 2 * LINE))
+        prefetch_to_level_2(<const void*>(source + 3 * LINE))
+        source += 4 * LINE
+    while source < end:
+        prefetch_to_level_2(<const void*>source)
+        source += LINE
 
 
 cdef inline void look_ahead(Ahead* ahead, int64_t rows) noexcept nogil:
