@@ -50,6 +50,8 @@ UNIT_FLAGS = {
     # A form that has one caller would be spilled with all else in it.
     "max_pool2d_gather": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-inline-functions-called-once"],
 }
+# With less optimisation the sums of a block, which are arrays, would stay in memory.
+WHOLE_FLOOR = {"max_pool2d_gather"}
 DIRECTIVES = {
     "language_level": 3,
     "cdivision": True,
@@ -251,7 +253,7 @@ class BuildNative(build_ext):
                 flags = [*common, *self.kernel_flags, *self.unit_flags.get(stem, [])]
                 if variant != "baseline":
                     flags.append(f"-march=x86-64-{variant}")
-                if variant == "v2":
+                if variant == "v2" and stem not in WHOLE_FLOOR:
                     # For processors older than AVX2: right, but -O3 is not worth its time in the build.
                     flags += self.floor_flags
                 macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, variant)]

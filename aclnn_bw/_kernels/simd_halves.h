@@ -99,8 +99,13 @@ SIMD_INLINE void simd_store_halves(void *to, const void *x, size_t bytes)
     const words is_nan = magnitude > 0x7f800000, is_large = magnitude >= 143 << 23, is_small = magnitude < 113 << 23;
     const words finite = (is_small & subnormal) | (~is_small & normal);
     const words half = (is_large & (0x7c00 | (is_nan & 0x200))) | (~is_large & finite) | sign;
+#if defined(__SSE2__)
+    const __m128i extended = _mm_srai_epi32(_mm_slli_epi32((__m128i)half, 16), 16);
+    _mm_storel_epi64((__m128i *)to, _mm_packs_epi32(extended, extended));
+#else
     for (int i = 0; i < 4; i++)
         ((simd_cell_2 *)to)[i] = (uint16_t)half[i];
+#endif
 #endif
 }
 
@@ -176,6 +181,12 @@ SIMD_INLINE void simd_store_both(void *to, const void *even, const void *odd, si
                           vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32((const float *)odd)))}};
     (void)bytes;
     vst2_u16((uint16_t *)to, both);
+#elif defined(__SSE2__)
+    const __m128 a = _mm_loadu_ps((const float *)even), b = _mm_loadu_ps((const float *)odd);
+    const __m128 low = _mm_unpacklo_ps(a, b), high = _mm_unpackhi_ps(a, b);
+    (void)bytes;
+    simd_store_halves(to, &low, 16);
+    simd_store_halves((char *)to + 8, &high, 16);
 #else
     float a[4], b[4];
     memcpy(a, even, bytes);
