@@ -43,8 +43,6 @@ cdef struct PoolAxis:
     int64_t stride
     int64_t pad
     int64_t terms           # the largest m
-    int64_t first           # q of position 0
-    int64_t count           # values of q up to that of the last position
 
 # The geometry and the mask: the first member of the plan of each form.
 cdef struct MaxPool2d:

@@ -190,8 +190,6 @@ cdef PoolAxis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t strid
     axis.stride = stride if out > 1 else 1
     axis.pad = pad
     axis.terms = ceil_div(kernel, axis.stride)
-    axis.first = quotient(pad, axis.stride)
-    axis.count = quotient(size - 1 + pad, axis.stride) + 1 - axis.first
     return axis
 
 

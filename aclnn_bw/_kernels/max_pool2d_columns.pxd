@@ -51,7 +51,6 @@ cdef struct Plane:
     int64_t column_step     # bytes between kernel positions
     int64_t window_rows
     int64_t windows         # in a row
-    int64_t rows            # of gradInput
     int64_t columns
     int64_t kernel          # along h, as are stride and pad
     int64_t stride

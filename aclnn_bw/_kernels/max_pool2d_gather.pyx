@@ -57,52 +57,36 @@ cdef int64_t check_indices(const MaxPool2dGatherPlan* plan, const char* mask__hw
 
 # A form of the loop each, for what is known of a kernel's columns is compiled in.
 
-cdef void three_by_two(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh, bint padded,
-                       bint team, const gradient* read) noexcept nogil:
+cdef inline void stride_2(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh, int64_t k,
+                          bint indexed, bint padded, bint team, const gradient* read) noexcept nogil:
     if padded and team:
-        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 1, False, TEAM, read)
+        sum_columns(to, to_step, w, ih, end, oh, k, 2, 1, indexed, TEAM, read)
     elif padded:
-        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 1, False, 1, read)
+        sum_columns(to, to_step, w, ih, end, oh, k, 2, 1, indexed, 1, read)
     elif team:
-        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 0, False, TEAM, read)
+        sum_columns(to, to_step, w, ih, end, oh, k, 2, 0, indexed, TEAM, read)
     else:
-        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 0, False, 1, read)
+        sum_columns(to, to_step, w, ih, end, oh, k, 2, 0, indexed, 1, read)
+
+
+cdef void three_by_two(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh,
+                       bint padded, bint team, const gradient* read) noexcept nogil:
+    stride_2(to, to_step, w, ih, end, oh, 3, False, padded, team, read)
 
 
 cdef void three_by_two_indices(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh,
                                bint padded, bint team, const gradient* read) noexcept nogil:
-    if padded and team:
-        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 1, True, TEAM, read)
-    elif padded:
-        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 1, True, 1, read)
-    elif team:
-        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 0, True, TEAM, read)
-    else:
-        sum_columns(to, to_step, w, ih, end, oh, 3, 2, 0, True, 1, read)
+    stride_2(to, to_step, w, ih, end, oh, 3, True, padded, team, read)
 
 
-cdef void two_by_two(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh, bint padded,
-                     bint team, const gradient* read) noexcept nogil:
-    if padded and team:
-        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 1, False, TEAM, read)
-    elif padded:
-        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 1, False, 1, read)
-    elif team:
-        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 0, False, TEAM, read)
-    else:
-        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 0, False, 1, read)
+cdef void two_by_two(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh,
+                     bint padded, bint team, const gradient* read) noexcept nogil:
+    stride_2(to, to_step, w, ih, end, oh, 2, False, padded, team, read)
 
 
 cdef void two_by_two_indices(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh,
                              bint padded, bint team, const gradient* read) noexcept nogil:
-    if padded and team:
-        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 1, True, TEAM, read)
-    elif padded:
-        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 1, True, 1, read)
-    elif team:
-        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 0, True, TEAM, read)
-    else:
-        sum_columns(to, to_step, w, ih, end, oh, 2, 2, 0, True, 1, read)
+    stride_2(to, to_step, w, ih, end, oh, 2, True, padded, team, read)
 
 
 cdef void three_by_one(element* to, int64_t to_step, const Plane* w, int64_t ih, int64_t end, int64_t oh,
@@ -284,7 +268,6 @@ cdef inline void start_plane(Plane* plane, const MaxPool2dGatherPlan* plan, cons
     plane.column_step = 2 * pool.pitch
     plane.window_rows = pool.h.out
     plane.windows = pool.w.out
-    plane.rows = pool.h.size
     plane.columns = pool.w.size
     plane.kernel = pool.h.kernel
     plane.stride = pool.h.stride
@@ -403,10 +386,8 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
         fill_windows(pool, &plan.windows, scratch, False)
     while begin < end:
         begin += 1
-        grad_output__chw = (<const element*>data[0] + u.n * pool.pooled_strides[0]
-                            + u.group * pool.lanes * pool.pooled_strides[1])
-        grad_input__chw = (<element*>data[3] + u.n * pool.image_strides[0]
-                           + u.group * pool.lanes * pool.image_strides[1])
+        grad_output__chw = <const element*>data[0] + u.pooled
+        grad_input__chw = <element*>data[3] + u.image
         lane = 0
         whole = True
         while whole and lane < u.lanes:

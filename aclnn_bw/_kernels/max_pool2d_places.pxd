@@ -33,7 +33,6 @@ cdef extern from *:
 
 cdef enum:
     TOGETHER = 4        # channels whose windows are added side by side: the sums of neighbours wait for each other
-    NIBBLES = 8         # rows of BLOCK words: kernel rows of the channels r, 4 + r, 8 + r, 12 + r, r < 4; then columns
     WORDS_AHEAD = 256   # bytes: there are more rows of the mask than the hardware fetches ahead
 
 

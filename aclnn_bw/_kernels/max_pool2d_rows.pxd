@@ -24,6 +24,8 @@ cdef struct Unit:
     int64_t rows
     int64_t lanes
     int64_t channel     # the group's first, of all images
+    int64_t pooled      # elements to its first plane of gradOutput, and of gradInput
+    int64_t image
     const char* mask    # the group's table, or the first of its planes of indices
 
 
@@ -43,6 +45,8 @@ cdef inline void see_unit(const MaxPool2d* pool, const char* mask, Unit* u) noex
     u.rows = least(pool.band, pool.h.size - u.ih)
     u.lanes = least(pool.lanes, pool.channels - u.group * pool.lanes)
     u.channel = u.n * pool.channels + u.group * pool.lanes
+    u.pooled = u.n * pool.pooled_strides[0] + u.group * pool.lanes * pool.pooled_strides[1]
+    u.image = u.n * pool.image_strides[0] + u.group * pool.lanes * pool.image_strides[1]
     if pool.argmax:
         u.mask = mask + 4 * u.channel * pool.h.out * pool.w.out
     else:

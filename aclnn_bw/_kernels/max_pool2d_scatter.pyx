@@ -368,10 +368,8 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
         fill_windows(pool, &plan.windows, scratch, plan.apart > 0)
     while begin < end:
         begin += 1
-        grad_output__chw = (<const element*>data[0] + u.n * pool.pooled_strides[0]
-                            + u.group * pool.lanes * pool.pooled_strides[1])
-        grad_input__chw = (<element*>data[3] + u.n * pool.image_strides[0]
-                           + u.group * pool.lanes * pool.image_strides[1])
+        grad_output__chw = <const element*>data[0] + u.pooled
+        grad_input__chw = <element*>data[3] + u.image
         if pool.disjoint and (element is half or element is bfloat):
             whole = scatter_unit(plan, grad_output__chw, &u, grad_input__chw, scratch, <const uint16_t*>NULL)
         else:
