@@ -142,6 +142,12 @@ def test_every_width(window, dtype, rng):
         check_all_entry_points(pool, ("Host", dtype), x, pool.input_shape[-1] % 8)
 
 
+@every_dtype
+def test_rows_of_more_windows_than_are_coded(dtype, rng):
+    pool = MaxPool((1, 3, 2, 65538), (2, 3), 1, (1, 1))
+    check_all_entry_points(pool, ("Host", dtype), tied(pool, rng, dtype))
+
+
 @settings(max_examples=200)
 @given(
     any_pool(), st.sampled_from(MAX_POOL_MODES), seeds, layouts, layouts, offsets, offsets,

@@ -45,6 +45,7 @@ cdef enum:
     TALL_BYTES = 262144             # of tall kernels: a quarter of an L2 cache
     KEPT_KERNELS = 4                # kernels' height: rows of the image that the forward keeps at least
     CODED_KERNEL = 64               # kernels of more positions set the bits of their mask one by one
+    CODED_ROW = 65536               # and rows of more windows: their codes would be half of all scratch
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
@@ -564,7 +565,7 @@ cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* 
     if not start_plan(context, self, out, self, shapes, 1, pool):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
-    plan.coded = not pool.argmax and pool.kernel_size <= CODED_KERNEL
+    plan.coded = not pool.argmax and pool.kernel_size <= CODED_KERNEL and pool.w.out <= CODED_ROW
     band = pool.h.out
     if plan.coded:
         band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))

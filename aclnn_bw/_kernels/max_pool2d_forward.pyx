@@ -27,8 +27,8 @@ there to the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has
 | PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
 | . in parts | over 24 kernel positions, or too many rows for the scratch | a vector waits for each comparison |
 | SCAN | anything else | one window after the other |
-| codes | bit mask, up to 64 kernel positions | a compare sets a channel's bits in a vector of words |
-| bits | bit mask, larger kernels | a compare for each position would take longer than a store for each window |
+| codes | bit mask, at most 64 kernel positions, 65,536 windows a row | a compare sets a channel's bits in many words |
+| bits | bit mask, larger kernels and rows | a compare for each position takes longer than a store for each window |
 | indices | argmax mask | places are counted as indices from the start |
 
 `python -m benchmarks --operator max_pool2d_with_mask` measures.
