@@ -44,7 +44,7 @@ from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
 from aclnn_bw._kernels.rows cimport add_row, copy, fill_row, round_to_half_row, store_row
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, half, prefetch_to_write, reads_all,
-    simd_fill_2, simd_fill_4, simd_fill_8, simd_store, sum_bytes, vector_32,
+    simd_fill, simd_store, sum_bytes, vector_32,
 )
 from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose
 
@@ -89,12 +89,7 @@ cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nch
         if limit - to < reach:
             fill_row(to, 1, stored, size)
         else:
-            if element is double:
-                simd_fill_8(&x, &stored)
-            elif element is float:
-                simd_fill_4(&x, &stored)
-            else:
-                simd_fill_2(&x, &stored)
+            simd_fill(&x, &stored, sizeof(element))
             i = 0
             while i < size:
                 prefetch_to_write(<const char*>(to + i) + AHEAD)

@@ -11,8 +11,8 @@ row of terms or in the space behind it.
 from libc.stdint cimport int64_t
 
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, add, element, prefetch_to_write, simd_load, simd_triple_4, simd_triple_8,
-    simd_zip_three_4, simd_zip_three_8, store, store_in_turn, sum_bytes, vec, vector, vector_16, vector_half,
+    HALF_BYTES, VECTOR_BYTES, add, element, prefetch_to_write, simd_load, simd_triple, simd_zip_three,
+    store, store_in_turn, sum_bytes, vec, vector, vector_16, vector_half,
 )
 
 # What rows of gradInput have in common; offsets are bytes of a row of terms.
@@ -113,10 +113,7 @@ cdef inline void pair_rows(const Pairs* p, element* to_all, int64_t all_rows, el
 cdef inline void store_three(element* to, vector_16 x, vector_16 y, vector_16 z) noexcept nogil:
     """to[3*i], to[3*i + 1], to[3*i + 2] = x[i], y[i], z[i], rounded."""
     cdef char[48] block
-    if element is double:
-        simd_zip_three_8(<char*>block, &x, &y, &z)
-    else:
-        simd_zip_three_4(<char*>block, &x, &y, &z)
+    simd_zip_three(<char*>block, &x, &y, &z, sum_bytes(to))
     simd_load(&x, <char*>block)
     simd_load(&y, <char*>block + 16)
     simd_load(&z, <char*>block + 32)
@@ -131,10 +128,7 @@ cdef inline void same_block(element* to, int64_t rows, int64_t down, const char*
     cdef vec x, y, z
     cdef int64_t r
     simd_load(&x, terms)
-    if element is double:
-        simd_triple_8(&x, &y, &z, &x)
-    else:
-        simd_triple_4(&x, &y, &z, &x)
+    simd_triple(&x, &y, &z, &x, sum_bytes(to))
     for r in range(rows):
         store(to + r * down, x)
         store(to + r * down + lanes, y)

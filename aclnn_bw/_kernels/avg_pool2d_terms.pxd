@@ -16,7 +16,7 @@ from aclnn_bw._core.avg_pool2d cimport ROUND_F16, ROUND_HF32, ROUND_NONE, AvgPoo
 from aclnn_bw._kernels.rows cimport BLOCK, round_to_half_row, round_to_hf32_row
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, VECTOR_BYTES, bfloat, element, find_lanes, half, lane_word, load, load_alone, load_lanes, multiply,
-    narrow_to_bfloat, narrow_to_half, reads_all, scale, simd_load, simd_plus_zero_f32, simd_plus_zero_f64, simd_store,
+    narrow_to_bfloat, narrow_to_half, reads_all, scale, simd_load, simd_plus_zero, simd_store,
     store_in_turn, sum_bytes, vec, vector, vector_16, vector_half, widen_bfloat, widen_half,
 )
 
@@ -47,10 +47,7 @@ cdef inline void column_factors(const AvgPool2dPlan* plan, char* factors, int64_
 
 cdef inline vec plus_zero_sum(vec x, const element* numbers) noexcept nogil:
     """-0.0 becomes +0.0, once and for all."""
-    if element is double:
-        simd_plus_zero_f64(&x)
-    else:
-        simd_plus_zero_f32(&x)
+    simd_plus_zero(&x, sum_bytes(numbers))
     return x
 
 

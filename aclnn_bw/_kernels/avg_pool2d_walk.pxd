@@ -16,7 +16,7 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._kernels.avg_pool2d_terms cimport plus_zero_sum
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, element, find_lanes, lane_word, lanes, load, load_lanes, prefetch, prefetch_to_level_2,
-    prefetch_to_write, scale, simd_load, simd_slide_4, simd_slide_8, store, store_first, sum_bytes, vec, vector, zero,
+    prefetch_to_write, scale, simd_load, simd_slide, store, store_first, sum_bytes, vec, vector, zero,
 )
 
 cdef enum:
@@ -41,10 +41,7 @@ cdef struct Walk:
 cdef inline vec slide(vec a, vec b, int k, const element* numbers) noexcept nogil:
     """The lanes from k on of a followed by b."""
     cdef vec x
-    if element is double:
-        simd_slide_8(&x, &a, &b, k)
-    else:
-        simd_slide_4(&x, &a, &b, k)
+    simd_slide(&x, &a, &b, k, sum_bytes(numbers))
     return x
 
 

@@ -11,8 +11,8 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport MOST_COLUMNS
 from aclnn_bw._kernels.rows cimport widened
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, bfloat, count, element, load_cells, load_in_turn, real, simd_store, simd_tidy_nans, store,
-    store_indices, store_words, take_greater, vec, vector, vector_16, vector_half,
+    HALF_BYTES, VECTOR_BYTES, bfloat, count, element, load_cells, load_in_turn, real, simd_cut, simd_store, simd_tidy_nans, store,
+    take_greater, vec, vector, vector_16, vector_half,
 )
 
 # Rows of windows that are compared with rows of the image in the scratch: with all of their kernel rows and columns, or
@@ -99,9 +99,9 @@ cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to
                     simd_tidy_nans(&maximum)
                 store(to + i, maximum)
                 if coded:
-                    store_words(places + 2 * i, where, scratch)
+                    simd_cut(places + 2 * i, &where, sizeof(real), 2)
                 else:
-                    store_indices(places + 4 * i, where, scratch)
+                    simd_cut(places + 4 * i, &where, sizeof(real), 4)
             else:
                 simd_store(best + i, &maximum)
                 simd_store(labels + i, &where)

@@ -7,8 +7,8 @@ from libc.string cimport memcpy, memset
 from aclnn_bw._core.arithmetic cimport least
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, VECTOR_BYTES, add, bfloat, cell, element, half, load, narrow_to_bfloat, narrow_to_half, plus_zero,
-    real, simd_load, simd_load_bfloat, simd_load_half, simd_store, simd_store_bfloat, simd_store_half, simd_tidy_nans,
-    sixteen, vec, vector, vector_16, vector_half, widen_bfloat, widen_half,
+    real, simd_load, simd_store, simd_tidy_nans, sixteen, store, vec, vector, vector_16, vector_half, widen_bfloat,
+    widen_half,
 )
 
 cdef extern from "half.h" nogil:
@@ -34,67 +34,44 @@ cdef inline real widened(const element* source, const real* summed) noexcept nog
 # memory is microcoded on Zen 4.
 
 
-cdef inline void widen_numbers(float* to, const sixteen* source, int64_t n) noexcept nogil:
-    cdef int64_t lanes = VECTOR_BYTES // 4
-    cdef int64_t some = HALF_BYTES // 4
-    cdef int64_t i = 0
-    cdef vector x
-    cdef vector_half y
-    while i + lanes <= n:
-        if sixteen is half:
-            simd_load_half(&x, source + i)
-        else:
-            simd_load_bfloat(&x, source + i)
-        simd_store(to + i, &x)
-        i += lanes
-    while i < n and n >= some:
-        i = least(i, n - some)
-        if sixteen is half:
-            simd_load_half(&y, source + i)
-        else:
-            simd_load_bfloat(&y, source + i)
-        simd_store(to + i, &y)
-        i += some
-    while i < n:
-        to[i] = widened(source + i, to)
-        i += 1
-
-
-cdef inline void narrow_numbers(sixteen* to, const float* source, int64_t n) noexcept nogil:
-    cdef int64_t lanes = VECTOR_BYTES // 4
-    cdef int64_t some = HALF_BYTES // 4
-    cdef int64_t i = 0
-    cdef vector x
-    cdef vector_half y
-    while i + lanes <= n:
-        simd_load(&x, source + i)
-        if sixteen is half:
-            simd_store_half(to + i, &x)
-        else:
+cdef inline void convert_piece(float* wide, sixteen* narrow, bint widens, vec* width) noexcept nogil:
+    cdef vec x
+    if widens:
+        x = load(narrow, width)
+        simd_store(wide, &x)
+    else:
+        simd_load(&x, wide)
+        if sixteen is bfloat:
             simd_tidy_nans(&x)
-            simd_store_bfloat(to + i, &x)
+        store(narrow, x)
+
+
+cdef inline void convert_numbers(float* wide, sixteen* narrow, int64_t n, bint widens) noexcept nogil:
+    """wide[:n] = narrow[:n] if it `widens`, else narrow[:n] = wide[:n]."""
+    cdef int64_t lanes = VECTOR_BYTES // 4
+    cdef int64_t some = HALF_BYTES // 4
+    cdef int64_t i = 0
+    while i + lanes <= n:
+        convert_piece(wide + i, narrow + i, widens, <vector*>NULL)
         i += lanes
     while i < n and n >= some:
         i = least(i, n - some)
-        simd_load(&y, source + i)
-        if sixteen is half:
-            simd_store_half(to + i, &y)
-        else:
-            simd_tidy_nans(&y)
-            simd_store_bfloat(to + i, &y)
+        convert_piece(wide + i, narrow + i, widens, <vector_half*>NULL)
         i += some
     while i < n:
-        if sixteen is half:
-            to[i] = narrow_to_half(source[i])
+        if widens:
+            wide[i] = widened(narrow + i, wide)
+        elif sixteen is half:
+            narrow[i] = narrow_to_half(wide[i])
         else:
-            to[i] = narrow_to_bfloat(source[i])
+            narrow[i] = narrow_to_bfloat(wide[i])
         i += 1
 
 
 cdef inline void widen_row(real* to, const element* source, int64_t n) noexcept nogil:
     """to[:n] = source[:n], exactly. The pairs that exist: float from float, half, bfloat; double from double."""
     if element is half or element is bfloat:
-        widen_numbers(<float*>to, source, n)
+        convert_numbers(<float*>to, <element*>source, n, True)
     else:
         memcpy(to, source, <size_t>n * sizeof(element))
 
@@ -102,7 +79,7 @@ cdef inline void widen_row(real* to, const element* source, int64_t n) noexcept 
 cdef inline void narrow_row(element* to, const real* source, int64_t n) noexcept nogil:
     """to[:n] = source[:n], rounded to nearest even."""
     if element is half or element is bfloat:
-        narrow_numbers(to, <const float*>source, n)
+        convert_numbers(<float*>source, to, n, False)
     else:
         memcpy(to, source, <size_t>n * sizeof(element))
 
@@ -114,8 +91,8 @@ cdef inline void round_to_half_row(float* row, int64_t n) noexcept nogil:
     cdef int64_t m
     while i < n:
         m = least(n - i, BLOCK)
-        narrow_numbers(<half*>block, row + i, m)
-        widen_numbers(row + i, <const half*>block, m)
+        convert_numbers(row + i, <half*>block, m, False)
+        convert_numbers(row + i, <half*>block, m, True)
         i += m
 
 

@@ -105,26 +105,42 @@ SIMD_INLINE void simd_fence(void)
 #define simd_zero(x) SIMD_SET(x, (SIMD_TYPE(float, sizeof *(x))){0})
 
 /* x = the cell of 2, 4 or 8 bytes at `from` in every lane. */
-#define simd_fill_2(x, from) SIMD_SET(x, (SIMD_TYPE(uint16_t, sizeof *(x))){0} + *(const simd_cell_2 *)(from))
-#define simd_fill_4(x, from) SIMD_SET(x, (SIMD_TYPE(uint32_t, sizeof *(x))){0} + *(const simd_cell_4 *)(from))
-#define simd_fill_8(x, from) SIMD_SET(x, (SIMD_TYPE(uint64_t, sizeof *(x))){0} + *(const simd_cell_8 *)(from))
+#define simd_fill(x, from, cell) \
+    ((void)((cell) == 2 ? SIMD_SET(x, (SIMD_TYPE(uint16_t, sizeof *(x))){0} + *(const simd_cell_2 *)(from)) \
+            : (cell) == 4 ? SIMD_SET(x, (SIMD_TYPE(uint32_t, sizeof *(x))){0} + *(const simd_cell_4 *)(from)) \
+            : SIMD_SET(x, (SIMD_TYPE(uint64_t, sizeof *(x))){0} + *(const simd_cell_8 *)(from))))
 
 /* The bits that are ones in both. */
 #define simd_and(x, a, b) SIMD_SET(x, SIMD_AS(uint64_t, a) & SIMD_AS(uint64_t, b))
 
-/* sum = a + b, of float32 and of float64. */
-#define simd_add_f32(sum, a, b) SIMD_SET(sum, SIMD_AS(float, a) + SIMD_AS(float, b))
-#define simd_add_f64(sum, a, b) SIMD_SET(sum, SIMD_AS(double, a) + SIMD_AS(double, b))
+/* x = a + b, a * b, and a * a factor, of float32 (lanes of 4 bytes) and float64 (of 8). */
+#define simd_add(x, a, b, lane) \
+    SIMD_EITHER(lane, x, SIMD_AS(float, a) + SIMD_AS(float, b), SIMD_AS(double, a) + SIMD_AS(double, b))
+#define simd_multiply(x, a, b, lane) \
+    SIMD_EITHER(lane, x, SIMD_AS(float, a) * SIMD_AS(float, b), SIMD_AS(double, a) * SIMD_AS(double, b))
+#define simd_scale(x, a, factor, lane) \
+    SIMD_EITHER(lane, x, SIMD_AS(float, a) * (float)(factor), SIMD_AS(double, a) * (factor))
+#define SIMD_EITHER(lane, x, of_4, of_8) ((void)((lane) == 8 ? SIMD_SET(x, of_8) : SIMD_SET(x, of_4)))
 
-/* x = a * b, and a * a factor, of float32 and of float64. */
-#define simd_multiply_f32(x, a, b) SIMD_SET(x, SIMD_AS(float, a) * SIMD_AS(float, b))
-#define simd_multiply_f64(x, a, b) SIMD_SET(x, SIMD_AS(double, a) * SIMD_AS(double, b))
-#define simd_scale_f32(x, a, factor) SIMD_SET(x, SIMD_AS(float, a) * (factor))
-#define simd_scale_f64(x, a, factor) SIMD_SET(x, SIMD_AS(double, a) * (factor))
+/* x += 0, and of lanes of 2 bytes, float16 and bfloat16, what is like it: -0.0 becomes +0.0. */
+#define simd_plus_zero(x, lane) \
+    ((lane) == 2 ? SIMD_CLEAR(x) \
+     : (void)((lane) == 4 ? SIMD_SET(x, SIMD_AS(float, x) + 0) : SIMD_SET(x, SIMD_AS(double, x) + 0)))
+#define SIMD_CLEAR_ALL(x) \
+    ((void)SIMD_SET(x, SIMD_AS(uint16_t, x) & ~(SIMD_TYPE(uint16_t, sizeof *(x)))(SIMD_AS(uint16_t, x) == 0x8000)))
+#if SIMD_BYTES == 64
+/* Of 64 bytes by the comparison's mask: lanes of ones would be made of it first. */
+#define SIMD_CLEAR(x) (sizeof *(x) == 64 ? simd_clear_bytes(x, sizeof *(x)) : SIMD_CLEAR_ALL(x))
 
-/* x += 0: -0.0 becomes +0.0. */
-#define simd_plus_zero_f32(x) SIMD_SET(x, SIMD_AS(float, x) + 0)
-#define simd_plus_zero_f64(x) SIMD_SET(x, SIMD_AS(double, x) + 0)
+SIMD_INLINE void simd_clear_bytes(void *x, size_t bytes)
+{
+    const __m512i a = bytes == 64 ? _mm512_loadu_si512(x) : _mm512_set1_epi16(0);
+    if (bytes == 64)
+        _mm512_storeu_si512(x, _mm512_maskz_mov_epi16(_mm512_cmpneq_epi16_mask(a, _mm512_set1_epi16(INT16_MIN)), a));
+}
+#else
+#define SIMD_CLEAR(x) SIMD_CLEAR_ALL(x)
+#endif
 
 /* x = the lesser of a and b, of unsigned integers of 4 bytes. */
 #define simd_least_4(x, a, b) simd_least(x, a, b, sizeof *(x))
@@ -159,13 +175,14 @@ SIMD_INLINE void simd_least(void *x, const void *a, const void *b, size_t bytes)
 }
 
 /* x = a + number, of integers of 4 and of 8 bytes; a sum that they cannot hold loses its upper bits. */
-#define simd_count_4(x, a, number) SIMD_SET(x, SIMD_AS(uint32_t, a) + (uint32_t)(number))
-#define simd_count_8(x, a, number) SIMD_SET(x, SIMD_AS(uint64_t, a) + (uint64_t)(number))
+#define simd_count(x, a, number, lane) \
+    SIMD_EITHER(lane, x, SIMD_AS(uint32_t, a) + (uint32_t)(number), SIMD_AS(uint64_t, a) + (uint64_t)(number))
 
 /* most, where = value, place in the lanes in which value is greater than most, or a NaN; of float32 and of float64, and
  * places as wide. Of signed integers gcc 12 makes instructions that choose lanes, of unsigned ones three for each. */
-#define simd_take_greater_f32(most, where, value, place) SIMD_TAKE(float, int32_t, most, where, value, place)
-#define simd_take_greater_f64(most, where, value, place) SIMD_TAKE(double, int64_t, most, where, value, place)
+#define simd_take_greater(most, where, value, place, lane) \
+    ((void)((lane) == 8 ? SIMD_TAKE(double, int64_t, most, where, value, place) \
+            : SIMD_TAKE(float, int32_t, most, where, value, place)))
 #define SIMD_TAKE(number, bits, most, where, value, place) \
     (SIMD_SET(where, SIMD_CHOOSE(bits, SIMD_TAKES(number, bits, most, value), place, where)), \
      SIMD_SET(most, SIMD_CHOOSE(bits, SIMD_TAKES(number, bits, most, value), value, most)))
@@ -180,40 +197,13 @@ SIMD_INLINE void simd_least(void *x, const void *a, const void *b, size_t bytes)
         SIMD_AS(uint16_t, x) == (uint16_t)(value)) & (uint16_t)(bit)))
 
 /* What lies at `to` = the lower 2 or 4 bytes of each lane of 4 or 8. */
-#define simd_cut_4_to_2(to, x) SIMD_CUT(to, x, uint32_t, uint16_t, sizeof *(x) / 2)
-#define simd_cut_8_to_2(to, x) SIMD_CUT(to, x, uint64_t, uint16_t, sizeof *(x) / 4)
-#define simd_cut_8_to_4(to, x) SIMD_CUT(to, x, uint64_t, uint32_t, sizeof *(x) / 2)
+#define simd_cut(to, x, lane, lower) \
+    ((lower) == (lane) ? simd_store(to, x) : (lower) == 4 ? SIMD_CUT(to, x, uint64_t, uint32_t, sizeof *(x) / 2) \
+     : (lane) == 4 ? SIMD_CUT(to, x, uint32_t, uint16_t, sizeof *(x) / 2) \
+                   : SIMD_CUT(to, x, uint64_t, uint16_t, sizeof *(x) / 4))
 #define SIMD_CUT(to, x, wide, narrow, bytes) \
-    do { \
-        const SIMD_TYPE(narrow, bytes) lower = __builtin_convertvector(SIMD_AS(wide, x), SIMD_TYPE(narrow, bytes)); \
-        memcpy(to, &lower, sizeof lower); \
-    } while (0)
-
-/* -0.0 becomes +0.0 in float16 and bfloat16 as they are stored: 0x8000 becomes 0, every other value stays. */
-#if SIMD_BYTES == 64
-#define simd_plus_zero_bits(x) simd_clear_signs(x, sizeof *(x))
-
-SIMD_INLINE void simd_clear_signs(void *x, size_t bytes)
-{
-    __m512i a = bytes == 64 ? _mm512_loadu_si512(x) : _mm512_setzero_si512();
-    __m256i b = bytes == 32 ? _mm256_loadu_si256((const __m256i *)x) : _mm256_setzero_si256();
-    __m128i c = bytes == 16 ? _mm_loadu_si128((const __m128i *)x) : _mm_setzero_si128();
-    if (bytes == 64)
-        _mm512_storeu_si512(x, _mm512_maskz_mov_epi16(_mm512_cmpneq_epi16_mask(a, _mm512_set1_epi16(INT16_MIN)), a));
-    if (bytes == 32)
-        _mm256_storeu_si256((__m256i *)x,
-                            _mm256_maskz_mov_epi16(_mm256_cmpneq_epi16_mask(b, _mm256_set1_epi16(INT16_MIN)), b));
-    if (bytes == 16)
-        _mm_storeu_si128((__m128i *)x, _mm_maskz_mov_epi16(_mm_cmpneq_epi16_mask(c, _mm_set1_epi16(INT16_MIN)), c));
-}
-#elif defined(__SSE2__) && !defined(__AVX__)
-/* By an operand more, of which gcc 12 loads none twice. */
-#define simd_plus_zero_bits(x) \
-    SIMD_SET(x, SIMD_AS(uint16_t, x) ^ (SIMD_TYPE(uint16_t, sizeof *(x)))(SIMD_AS(uint16_t, x) == 0x8000) << 15)
-#else
-#define simd_plus_zero_bits(x) \
-    SIMD_SET(x, SIMD_AS(uint16_t, x) & ~(SIMD_TYPE(uint16_t, sizeof *(x)))(SIMD_AS(uint16_t, x) == 0x8000))
-#endif
+    ((void)memcpy(to, &(SIMD_TYPE(narrow, bytes)[1]){__builtin_convertvector(SIMD_AS(wide, x), SIMD_TYPE(narrow, bytes))}, \
+                  bytes))
 
 #include "simd_halves.h"
 #include "simd_lanes.h"

@@ -59,89 +59,51 @@ cdef extern from "simd.h" nogil:
         LINE "SIMD_LINE"    # bytes of a cache line
         LOOKS_FAR "SIMD_LOOKS_FAR"
     void simd_load(void* x, const void* source) noexcept
-    void simd_load_half(void* x, const void* source) noexcept
-    void simd_load_bfloat(void* x, const void* source) noexcept
+    void simd_load_as(void* x, const void* source, int kind) noexcept
     void simd_load_apart(void* x, const void* source, int64_t apart) noexcept
     void simd_store(void* to, void* x) noexcept
+    void simd_store_as(void* to, void* x, int kind) noexcept
     void simd_stream(void* to, void* x) noexcept
-    void simd_store_half(void* to, void* x) noexcept
-    void simd_store_bfloat(void* to, void* x) noexcept
     void simd_tidy_nans(void* x) noexcept
     void simd_store_halves_in_turn(void* to, void* even, void* odd) noexcept
     void simd_widen_bfloats(void* even, void* odd, void* x) noexcept
     void simd_narrow_bfloats(void* x, void* even, void* odd) noexcept
     uint16_t lane_word "simd_lane_word" (int begin, int end) noexcept
-    void simd_lanes_2(lanes* some, int word) noexcept
-    void simd_lanes_4(lanes* some, int word) noexcept
-    void simd_lanes_8(lanes* some, int word) noexcept
+    void simd_find_lanes(lanes* some, int word, size_t lane) noexcept
     void simd_lanes_at(lanes* some, const void* source, size_t lane) noexcept
-    void simd_load_lanes_f32(void* x, const void* source, lanes* some) noexcept
-    void simd_load_lanes_f64(void* x, const void* source, lanes* some) noexcept
-    void simd_load_lanes_half(void* x, const void* source, lanes* some) noexcept
-    void simd_load_lanes_bfloat(void* x, const void* source, lanes* some) noexcept
-    void simd_store_lanes_f32(void* to, void* x, lanes* some) noexcept
-    void simd_store_lanes_f64(void* to, void* x, lanes* some) noexcept
-    void simd_store_lanes_half(void* to, void* x, lanes* some) noexcept
-    void simd_store_lanes_bfloat(void* to, void* x, lanes* some) noexcept
+    void simd_load_lanes(void* x, const void* source, lanes* some, int kind) noexcept
+    void simd_store_lanes(void* to, void* x, lanes* some, int kind) noexcept
     void simd_copy_lanes(void* to, const void* source, int word, size_t lane, size_t size) noexcept
     void simd_copy_first(void* to, const void* source, size_t size, size_t whole) noexcept
     void simd_zero(void* x) noexcept
-    void simd_fill_2(void* x, const void* cell) noexcept
-    void simd_fill_4(void* x, const void* cell) noexcept
-    void simd_fill_8(void* x, const void* cell) noexcept
+    void simd_fill(void* x, const void* source, size_t cell) noexcept
     void simd_and(void* x, void* a, void* b) noexcept
-    void simd_add_f32(void* sum, void* a, void* b) noexcept
-    void simd_add_f64(void* sum, void* a, void* b) noexcept
-    void simd_multiply_f32(void* x, void* a, void* b) noexcept
-    void simd_multiply_f64(void* x, void* a, void* b) noexcept
-    void simd_scale_f32(void* x, void* a, float factor) noexcept
-    void simd_scale_f64(void* x, void* a, double factor) noexcept
-    void simd_plus_zero_f32(void* x) noexcept
-    void simd_plus_zero_f64(void* x) noexcept
-    void simd_plus_zero_bits(void* x) noexcept
+    void simd_add(void* sum, void* a, void* b, size_t lane) noexcept
+    void simd_multiply(void* x, void* a, void* b, size_t lane) noexcept
+    void simd_scale(void* x, void* a, double factor, size_t lane) noexcept
+    void simd_plus_zero(void* x, size_t lane) noexcept
     void simd_least_4(void* x, void* a, void* b) noexcept
-    void simd_count_4(void* x, void* a, int64_t number) noexcept
-    void simd_count_8(void* x, void* a, int64_t number) noexcept
-    void simd_take_greater_f32(void* most, void* where, void* value, void* place) noexcept
-    void simd_take_greater_f64(void* most, void* where, void* value, void* place) noexcept
+    void simd_count(void* x, void* a, int64_t number, size_t lane) noexcept
+    void simd_take_greater(void* most, void* where, void* value, void* place, size_t lane) noexcept
     void simd_mark_equal_2(void* words, void* x, int64_t value, int bit) noexcept
-    void simd_cut_4_to_2(void* to, void* x) noexcept
-    void simd_cut_8_to_2(void* to, void* x) noexcept
-    void simd_cut_8_to_4(void* to, void* x) noexcept
-    void simd_load_in_turn_4(void* even, void* odd, const void* source) noexcept
-    void simd_load_in_turn_8(void* even, void* odd, const void* source) noexcept
+    void simd_cut(void* to, void* x, size_t lane, size_t lower) noexcept
+    void simd_load_in_turn(void* even, void* odd, const void* source, size_t cell) noexcept
     void simd_load_halves_in_turn(void* even, void* odd, const void* source) noexcept
-    void simd_zip_low_2(void* c, void* a, void* b) noexcept
-    void simd_zip_high_2(void* c, void* a, void* b) noexcept
-    void simd_zip_low_4(void* c, void* a, void* b) noexcept
-    void simd_zip_high_4(void* c, void* a, void* b) noexcept
-    void simd_zip_low_8(void* c, void* a, void* b) noexcept
-    void simd_zip_high_8(void* c, void* a, void* b) noexcept
-    void simd_interleave_2(void* low, void* high, void* a, void* b) noexcept
-    void simd_interleave_4(void* low, void* high, void* a, void* b) noexcept
-    void simd_interleave_8(void* low, void* high, void* a, void* b) noexcept
-    void simd_triple_4(void* low, void* middle, void* high, void* a) noexcept
-    void simd_triple_8(void* low, void* middle, void* high, void* a) noexcept
-    void simd_slide_4(void* x, void* a, void* b, int k) noexcept
-    void simd_slide_8(void* x, void* a, void* b, int k) noexcept
-    void simd_unzip_three_2(void* x, void* y, void* z, const void* source) noexcept
-    void simd_unzip_three_4(void* x, void* y, void* z, const void* source) noexcept
-    void simd_zip_three_2(void* to, void* x, void* y, void* z) noexcept
-    void simd_zip_three_4(void* to, void* x, void* y, void* z) noexcept
-    void simd_zip_three_8(void* to, void* x, void* y, void* z) noexcept
-    void simd_places_4(places* some, int windows, const void* first, int results, int step, int term,
-                       int base) noexcept
-    void simd_places_8(places* some, int windows, const void* first, int results, int step, int term,
-                       int base) noexcept
-    void simd_lookup_4(vector* x, vector* a, places* some) noexcept
-    void simd_lookup_8(vector* x, vector* a, places* some) noexcept
-    void simd_lookup_two_4(vector* x, vector* a, vector* b, places* some) noexcept
-    void simd_lookup_two_8(vector* x, vector* a, vector* b, places* some) noexcept
+    void simd_zip_low(void* c, void* a, void* b, size_t cell) noexcept
+    void simd_zip_high(void* c, void* a, void* b, size_t cell) noexcept
+    void simd_interleave(void* low, void* high, void* a, void* b, size_t cell) noexcept
+    void simd_triple(void* low, void* middle, void* high, void* a, size_t lane) noexcept
+    void simd_slide(void* x, void* a, void* b, int k, size_t lane) noexcept
+    void simd_unzip_three(void* x, void* y, void* z, const void* source, int cell) noexcept
+    void simd_zip_three(void* to, void* x, void* y, void* z, int cell) noexcept
+    void simd_find_places(places* some, int windows, const void* first, int results, int step, int term, int base,
+                          size_t lane) noexcept
+    void simd_lookup(vector* x, vector* a, places* some, size_t lane) noexcept
+    void simd_lookup_two(vector* x, vector* a, vector* b, places* some, size_t lane) noexcept
     void simd_lookup_bfloats(vector* x, const void* source, places* some) noexcept
     void simd_block(vector* x, vector* a, int number) noexcept
+    void simd_add_pairs(vector* sum, vector* a, vector* b, size_t lane) noexcept
     void simd_join(vector* low, vector* high, vector* a, vector* b) noexcept
-    void simd_add_pairs_f32(vector* sum, vector* a, vector* b) noexcept
-    void simd_add_pairs_f64(vector* sum, vector* a, vector* b) noexcept
     void fence "simd_fence" () noexcept
     void prefetch "simd_prefetch" (const void* at) noexcept
     void prefetch_to_write "simd_prefetch_to_write" (const void* at) noexcept
@@ -178,15 +140,26 @@ ctypedef fused vec:
     vector_16
 
 
+cdef inline int kind_of(const element* numbers) noexcept nogil:
+    if element is half:
+        return HALF
+    elif element is bfloat:
+        return BFLOAT
+    elif element is double:
+        return F64
+    else:
+        return F32
+
+
+cdef inline int64_t sum_bytes(const element* numbers) noexcept nogil:
+    """Of a lane of their sums."""
+    return 8 if element is double else 4
+
+
 cdef inline vec load(const element* source, vec* width) noexcept nogil:
     """The numbers that lie there; of 16-bit types half as many bytes as the vector has, widened."""
     cdef vec x
-    if element is half:
-        simd_load_half(&x, source)
-    elif element is bfloat:
-        simd_load_bfloat(&x, source)
-    else:
-        simd_load(&x, source)
+    simd_load_as(&x, source, kind_of(source))
     return x
 
 
@@ -204,26 +177,8 @@ cdef inline void load_in_turn(const element* source, vec* even, vec* odd) noexce
     elif element is bfloat:
         simd_load(odd, source)
         simd_widen_bfloats(even, odd, odd)
-    elif element is double:
-        simd_load_in_turn_8(even, odd, source)
     else:
-        simd_load_in_turn_4(even, odd, source)
-
-
-cdef inline int kind_of(const element* numbers) noexcept nogil:
-    if element is half:
-        return HALF
-    elif element is bfloat:
-        return BFLOAT
-    elif element is double:
-        return F64
-    else:
-        return F32
-
-
-cdef inline int64_t sum_bytes(const element* numbers) noexcept nogil:
-    """Of a lane of their sums."""
-    return 8 if element is double else 4
+        simd_load_in_turn(even, odd, source, sizeof(element))
 
 
 cdef inline vec zero(vec* width) noexcept nogil:
@@ -235,52 +190,33 @@ cdef inline vec zero(vec* width) noexcept nogil:
 cdef inline vec add(vec a, vec b, const element* numbers) noexcept nogil:
     """As sums of such numbers are made."""
     cdef vec sum
-    if element is double:
-        simd_add_f64(&sum, &a, &b)
-    else:
-        simd_add_f32(&sum, &a, &b)
+    simd_add(&sum, &a, &b, sum_bytes(numbers))
     return sum
 
 
 cdef inline vec multiply(vec a, vec b, const element* numbers) noexcept nogil:
     """As products of such numbers are made."""
     cdef vec product
-    if element is double:
-        simd_multiply_f64(&product, &a, &b)
-    else:
-        simd_multiply_f32(&product, &a, &b)
+    simd_multiply(&product, &a, &b, sum_bytes(numbers))
     return product
 
 
 cdef inline vec scale(vec a, double factor, const element* numbers) noexcept nogil:
     """a * factor, which is rounded to the lanes' type first."""
     cdef vec product
-    if element is double:
-        simd_scale_f64(&product, &a, factor)
-    else:
-        simd_scale_f32(&product, &a, <float>factor)
+    simd_scale(&product, &a, factor, sum_bytes(numbers))
     return product
 
 
 cdef inline vec plus_zero(vec x, const cell* lanes) noexcept nogil:
     """-0.0 becomes +0.0; of 16-bit types too."""
-    if cell is float:
-        simd_plus_zero_f32(&x)
-    elif cell is double:
-        simd_plus_zero_f64(&x)
-    else:
-        simd_plus_zero_bits(&x)
+    simd_plus_zero(&x, sizeof(cell))
     return x
 
 
 cdef inline void store(element* to, vec sum) noexcept nogil:
     """A sum of such numbers, rounded to nearest even: of 16-bit types half as many bytes as the vector has."""
-    if element is half:
-        simd_store_half(to, &sum)
-    elif element is bfloat:
-        simd_store_bfloat(to, &sum)
-    else:
-        simd_store(to, &sum)
+    simd_store_as(to, &sum, kind_of(to))
 
 
 cdef inline void store_first(element* to, vec sum, int64_t n) noexcept nogil:
@@ -299,10 +235,7 @@ cdef inline void store_in_turn(element* to, vec even, vec odd) noexcept nogil:
         simd_narrow_bfloats(&even, &even, &odd)
         simd_store(to, &even)
     else:
-        if element is double:
-            simd_interleave_8(&even, &odd, &even, &odd)
-        else:
-            simd_interleave_4(&even, &odd, &even, &odd)
+        simd_interleave(&even, &odd, &even, &odd, sizeof(element))
         simd_store(to, &even)
         simd_store(to + <int64_t>(sizeof(vec) // sizeof(element)), &odd)
 
@@ -321,35 +254,13 @@ cdef inline void store_first_in_turn(element* to, vec even, vec odd, int64_t n) 
 cdef inline vec count(vec a, int64_t number, const real* numbers) noexcept nogil:
     """a + number."""
     cdef vec x
-    if real is double:
-        simd_count_8(&x, &a, number)
-    else:
-        simd_count_4(&x, &a, number)
+    simd_count(&x, &a, number, sizeof(real))
     return x
 
 
 cdef inline void take_greater(vec* most, vec* where, vec value, vec place, const real* numbers) noexcept nogil:
     """most, where = value, place where value is greater than most, or a NaN."""
-    if real is double:
-        simd_take_greater_f64(most, where, &value, &place)
-    else:
-        simd_take_greater_f32(most, where, &value, &place)
-
-
-cdef inline void store_words(char* to, vec places, const real* numbers) noexcept nogil:
-    """As integers of 2 bytes."""
-    if real is double:
-        simd_cut_8_to_2(to, &places)
-    else:
-        simd_cut_4_to_2(to, &places)
-
-
-cdef inline void store_indices(char* to, vec places, const real* numbers) noexcept nogil:
-    """As integers of 4 bytes."""
-    if real is double:
-        simd_cut_8_to_4(to, &places)
-    else:
-        simd_store(to, &places)
+    simd_take_greater(most, where, &value, &place, sizeof(real))
 
 
 # Of some lanes: a word of 16 bits says which, [begin, end) by lane_word, for tables; `lanes` are what is used, and
@@ -358,29 +269,17 @@ cdef inline void store_indices(char* to, vec places, const real* numbers) noexce
 
 cdef inline lanes find_lanes(int word, const element* numbers) noexcept nogil:
     cdef lanes some
-    if element is double:
-        simd_lanes_8(&some, word)
-    elif element is float:
-        simd_lanes_4(&some, word)
-    else:
-        simd_lanes_2(&some, word)
+    simd_find_lanes(&some, word, sizeof(element))
     return some
 
 
 cdef inline void store_lanes(element* to, vector sum, int word) noexcept nogil:
     """The lanes of a word, narrowed; the memory of the others is not touched."""
     cdef lanes some
-    simd_lanes_4(&some, word)
-    if element is double:
-        simd_lanes_8(&some, word)
-        simd_store_lanes_f64(to, &sum, &some)
-    elif element is half:
-        simd_store_lanes_half(to, &sum, &some)
-    elif element is bfloat:
+    simd_find_lanes(&some, word, sum_bytes(to))
+    if element is bfloat:
         simd_tidy_nans(&sum)
-        simd_store_lanes_bfloat(to, &sum, &some)
-    else:
-        simd_store_lanes_f32(to, &sum, &some)
+    simd_store_lanes(to, &sum, &some, kind_of(to))
 
 
 cdef inline lanes lanes_at(const char* ones, const element* numbers) noexcept nogil:
@@ -398,14 +297,7 @@ cdef inline bint reads_all(const element* numbers) noexcept nogil:
 cdef inline vec load_lanes(const element* source, lanes some, vec* width) noexcept nogil:
     """Widened; +0.0 in the others."""
     cdef vec x
-    if element is half:
-        simd_load_lanes_half(&x, source, &some)
-    elif element is bfloat:
-        simd_load_lanes_bfloat(&x, source, &some)
-    elif element is double:
-        simd_load_lanes_f64(&x, source, &some)
-    else:
-        simd_load_lanes_f32(&x, source, &some)
+    simd_load_lanes(&x, source, &some, kind_of(source))
     return x
 
 
@@ -423,29 +315,20 @@ cdef inline void find_places(places* some, int windows, const uint8_t* first, in
                              int base, const element* numbers) noexcept nogil:
     """Windows begin with every `step`th result r. Lane l: of number first[i] + k, term k = term + l // results of
     result i = r + l % results, if it is less than first[i + 1]; lanes are numbered from first[r] + base on."""
-    if element is double:
-        simd_places_8(some, windows, first, results, step, term, base)
-    else:
-        simd_places_4(some, windows, first, results, step, term, base)
+    simd_find_places(some, windows, first, results, step, term, base, sum_bytes(numbers))
 
 
 cdef inline vector lookup(vector a, places* some, const element* numbers) noexcept nogil:
     """Lanes of sums of such numbers; +0.0 where there is none."""
     cdef vector x
-    if element is double:
-        simd_lookup_8(&x, &a, some)
-    else:
-        simd_lookup_4(&x, &a, some)
+    simd_lookup(&x, &a, some, sum_bytes(numbers))
     return x
 
 
 cdef inline vector lookup_two(vector a, vector b, places* some, const element* numbers) noexcept nogil:
     """The same, of two vectors."""
     cdef vector x
-    if element is double:
-        simd_lookup_two_8(&x, &a, &b, some)
-    else:
-        simd_lookup_two_4(&x, &a, &b, some)
+    simd_lookup_two(&x, &a, &b, some, sum_bytes(numbers))
     return x
 
 
@@ -459,8 +342,5 @@ cdef inline vector load_pairs(const element* source) noexcept nogil:
     else:
         x = load(source, <vector*>NULL)
         y = load(source + VECTOR_BYTES // sum_bytes(source), <vector*>NULL)
-        if element is double:
-            simd_add_pairs_f64(&x, &x, &y)
-        else:
-            simd_add_pairs_f32(&x, &x, &y)
+        simd_add_pairs(&x, &x, &y, sum_bytes(source))
     return x

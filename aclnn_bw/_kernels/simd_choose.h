@@ -286,10 +286,7 @@ SIMD_INLINE void simd_add_if(simd_vector *sum, const simd_vector *seen, const si
     }
 #endif
     simd_load_if(&term, seen, wanted, below, from, kind, partial);
-    if (kind == SIMD_F64)
-        simd_add_f64(sum, sum, &term);
-    else
-        simd_add_f32(sum, sum, &term);
+    simd_add(sum, sum, &term, kind == SIMD_F64 ? 8 : 4);
 }
 
 /* sum += term in some lanes of 4 or 8 bytes. */
@@ -302,10 +299,7 @@ SIMD_INLINE void simd_add_lanes(simd_vector *sum, const simd_vector *term, const
         *sum = (simd_vector)_mm512_mask_add_pd((__m512d)*sum, (__mmask8)*lanes, (__m512d)*sum, (__m512d)*term);
 #else
     const simd_vector some = (simd_vector)(SIMD_AS(uint64_t, term) & SIMD_AS(uint64_t, lanes));
-    if (lane == 4)
-        simd_add_f32(sum, sum, &some);
-    else
-        simd_add_f64(sum, sum, &some);
+    simd_add(sum, sum, &some, lane);
 #endif
 }
 

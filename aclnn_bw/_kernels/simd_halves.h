@@ -206,4 +206,10 @@ enum { SIMD_F32, SIMD_F64, SIMD_HALF, SIMD_BFLOAT };
     ((kind) == SIMD_HALF ? simd_load_half(x, from)      \
      : (kind) == SIMD_BFLOAT ? simd_load_bfloat(x, from) \
                              : simd_load(x, from))
+
+/* What lies at `to` = x, narrowed. */
+#define simd_store_as(to, x, kind)                        \
+    ((kind) == SIMD_HALF ? simd_store_half(to, x)         \
+     : (kind) == SIMD_BFLOAT ? simd_store_bfloat(to, x)   \
+                             : simd_store(to, x))
 #endif

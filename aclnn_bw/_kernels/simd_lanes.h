@@ -26,49 +26,33 @@ typedef simd_vector simd_lanes;
 #endif
 
 /* The lanes of a word, of 2 (as many as there are of 4), 4 or 8 bytes each. */
+SIMD_INLINE void simd_find_lanes(simd_lanes *lanes, int word, size_t lane)
+{
 #if SIMD_BYTES == 64
-#define simd_lanes_2(lanes, word) (*(lanes) = (word))
-#define simd_lanes_4(lanes, word) (*(lanes) = (word))
-#define simd_lanes_8(lanes, word) (*(lanes) = (word))
+    *lanes = word;
+    (void)lane;
 #else
-#define SIMD_WITHIN(x, number, word) SIMD_SET(x, ((number) >= ((word) & 255)) & ((number) < ((word) >> 8)))
-
-SIMD_INLINE void simd_lanes_2(simd_lanes *lanes, int word)
-{
-#if SIMD_BYTES == 32
-    const __m128i number = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);
-    *lanes = _mm256_castsi128_si256(_mm_andnot_si128(_mm_cmpgt_epi16(_mm_set1_epi16((short)(word & 255)), number),
-                                                     _mm_cmpgt_epi16(_mm_set1_epi16((short)(word >> 8)), number)));
-#else
-    const SIMD_TYPE(int16_t, 16) number = {0, 1, 2, 3, 4, 5, 6, 7};
-    SIMD_WITHIN(lanes, number, (int16_t)word);
+    const int16_t count_2[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const int32_t count_4[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const int64_t count_8[4] = {0, 1, 2, 3};
+    const int below = (word & 255) - 1, end = word >> 8;
+    if (lane == 2) {
+        SIMD_TYPE(int16_t, 16) x;
+        memcpy(&x, count_2, sizeof x);
+        x = (x > (int16_t)below) & (x < (int16_t)end);
+        memset(lanes, 0, sizeof *lanes);
+        memcpy(lanes, &x, sizeof x);
+    } else if (lane == 4) {
+        SIMD_TYPE(int32_t, SIMD_BYTES) x;
+        memcpy(&x, count_4, sizeof x);
+        SIMD_SET(lanes, (x > below) & (x < end));
+    } else {
+        SIMD_TYPE(int64_t, SIMD_BYTES) x;
+        memcpy(&x, count_8, sizeof x);
+        SIMD_SET(lanes, (x > (int64_t)below) & (x < (int64_t)end));
+    }
 #endif
 }
-
-SIMD_INLINE void simd_lanes_4(simd_lanes *lanes, int word)
-{
-#if SIMD_BYTES == 32
-    const __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    *lanes = _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(word & 255), number),
-                                 _mm256_cmpgt_epi32(_mm256_set1_epi32(word >> 8), number));
-#else
-    const SIMD_TYPE(int32_t, 16) number = {0, 1, 2, 3};
-    SIMD_WITHIN(lanes, number, word);
-#endif
-}
-
-SIMD_INLINE void simd_lanes_8(simd_lanes *lanes, int word)
-{
-#if SIMD_BYTES == 32
-    const __m256i number = _mm256_setr_epi64x(0, 1, 2, 3);
-    *lanes = _mm256_andnot_si256(_mm256_cmpgt_epi64(_mm256_set1_epi64x(word & 255), number),
-                                 _mm256_cmpgt_epi64(_mm256_set1_epi64x(word >> 8), number));
-#else
-    const SIMD_TYPE(int64_t, 16) number = {0, 1};
-    SIMD_WITHIN(lanes, number, (int64_t)word);
-#endif
-}
-#endif
 
 /* The lanes whose bytes at `from` are ones, where those of the others are zeros; of lanes as large as a number. */
 SIMD_INLINE void simd_lanes_at(simd_lanes *lanes, const void *from, size_t lane)
@@ -89,137 +73,93 @@ SIMD_INLINE void simd_lanes_at(simd_lanes *lanes, const void *from, size_t lane)
 #endif
 }
 
-/* x = the lanes of what lies at `from`: float32, float64, or float16 and bfloat16 widened. */
-#define simd_load_lanes_f32(x, from, lanes) simd_load_lanes_4(x, from, lanes, sizeof *(x))
-#define simd_load_lanes_f64(x, from, lanes) simd_load_lanes_8(x, from, lanes, sizeof *(x))
-#define simd_load_lanes_half(x, from, lanes) simd_load_lanes_halves(x, from, lanes, sizeof *(x))
-#define simd_load_lanes_bfloat(x, from, lanes) simd_load_lanes_bfloats(x, from, lanes, sizeof *(x))
-
 /* 16-bit numbers, as many as a vector has lanes of float32. */
 typedef uint16_t simd_halves __attribute__((vector_size(SIMD_BYTES / 2)));
 
-SIMD_INLINE void simd_load_lanes_4(void *x, const void *from, const simd_lanes *lanes, size_t bytes)
-{
-#if SIMD_BYTES == 64
-    if (bytes == 64)
-        _mm512_storeu_ps(x, _mm512_maskz_loadu_ps((__mmask16)*lanes, from));
-    if (bytes == 32)
-        _mm256_storeu_ps((float *)x, _mm256_maskz_loadu_ps((__mmask8)*lanes, from));
-    if (bytes == 16)
-        _mm_storeu_ps((float *)x, _mm_maskz_loadu_ps((__mmask8)*lanes, from));
-#elif SIMD_BYTES == 32
-    if (bytes == 32)
-        _mm256_storeu_ps((float *)x, _mm256_maskload_ps((const float *)from, *lanes));
-    if (bytes == 16)
-        _mm_storeu_ps((float *)x, _mm_maskload_ps((const float *)from, _mm256_castsi256_si128(*lanes)));
-#else
-    SIMD_TYPE(uint32_t, 16) all;
-    memcpy(&all, from, bytes);
-    all &= SIMD_AS(uint32_t, lanes);
-    memcpy(x, &all, bytes);
-#endif
-}
+/* x = the lanes of the numbers at `from`, widened; of float32 and float64 lanes of their bits are as good. */
+#define simd_load_lanes(x, from, lanes, kind) simd_load_kept(x, from, lanes, kind, sizeof *(x))
 
-SIMD_INLINE void simd_load_lanes_8(void *x, const void *from, const simd_lanes *lanes, size_t bytes)
+SIMD_INLINE void simd_load_kept(void *x, const void *from, const simd_lanes *lanes, int kind, size_t bytes)
 {
+    const int narrow = kind == SIMD_HALF || kind == SIMD_BFLOAT;
+    simd_halves few = {0};
 #if SIMD_BYTES == 64
-    if (bytes == 64)
-        _mm512_storeu_pd(x, _mm512_maskz_loadu_pd((__mmask8)*lanes, from));
-    if (bytes == 32)
-        _mm256_storeu_pd((double *)x, _mm256_maskz_loadu_pd((__mmask8)*lanes, from));
-    if (bytes == 16)
-        _mm_storeu_pd((double *)x, _mm_maskz_loadu_pd((__mmask8)*lanes, from));
+    const __mmask16 some = (__mmask16)*lanes;
+    const __mmask8 less = (__mmask8)*lanes;
+    if (narrow)
+        few = (simd_halves)(bytes == 64 ? _mm256_maskz_loadu_epi16(some, from)
+                                        : _mm256_castsi128_si256(_mm_maskz_loadu_epi16(less, from)));
+    else if (bytes == 64)
+        _mm512_storeu_si512(x, kind == SIMD_F64 ? _mm512_maskz_loadu_epi64(less, from)
+                                                : _mm512_maskz_loadu_epi32(some, from));
+    else if (bytes == 32)
+        _mm256_storeu_si256((__m256i *)x, kind == SIMD_F64 ? _mm256_maskz_loadu_epi64(less, from)
+                                                           : _mm256_maskz_loadu_epi32(less, from));
+    else
+        _mm_storeu_si128((__m128i *)x, kind == SIMD_F64 ? _mm_maskz_loadu_epi64(less, from)
+                                                        : _mm_maskz_loadu_epi32(less, from));
 #elif SIMD_BYTES == 32
-    if (bytes == 32)
+    const __m128i first = _mm256_castsi256_si128(*lanes);
+    if (narrow)
+        few = (simd_halves)_mm_and_si128(bytes == 32 ? _mm_loadu_si128((const __m128i *)from)
+                                                     : _mm_loadl_epi64((const __m128i *)from), first);
+    else if (bytes == 32 && kind == SIMD_F64)
         _mm256_storeu_pd((double *)x, _mm256_maskload_pd((const double *)from, *lanes));
-    if (bytes == 16)
-        _mm_storeu_pd((double *)x, _mm_maskload_pd((const double *)from, _mm256_castsi256_si128(*lanes)));
-#else
-    simd_load_lanes_4(x, from, lanes, bytes);
-#endif
-}
-
-/* The 16-bit numbers of a vector of so many bytes of float32. */
-SIMD_INLINE void simd_load_lanes_2(simd_halves *x, const void *from, const simd_lanes *lanes, size_t bytes)
-{
-#if SIMD_BYTES == 64
-    if (bytes == 64)
-        *x = (simd_halves)_mm256_maskz_loadu_epi16((__mmask16)*lanes, from);
+    else if (bytes == 32)
+        _mm256_storeu_ps((float *)x, _mm256_maskload_ps((const float *)from, *lanes));
+    else if (kind == SIMD_F64)
+        _mm_storeu_pd((double *)x, _mm_maskload_pd((const double *)from, first));
     else
-        *x = (simd_halves)_mm256_castsi128_si256(_mm_maskz_loadu_epi16((__mmask8)*lanes, from));
-#elif SIMD_BYTES == 32
-    if (bytes == 32)
-        *x = (simd_halves)_mm_and_si128(_mm_loadu_si128((const __m128i *)from), _mm256_castsi256_si128(*lanes));
-    else
-        *x = (simd_halves)_mm_and_si128(_mm_loadl_epi64((const __m128i *)from), _mm256_castsi256_si128(*lanes));
+        _mm_storeu_ps((float *)x, _mm_maskload_ps((const float *)from, first));
 #else
+    SIMD_TYPE(uint32_t, 16) all = {0};
+    memcpy(narrow ? (void *)&few : &all, from, narrow ? bytes / 2 : bytes);
     simd_halves kept;
-    memcpy(x, from, bytes / 2);
     memcpy(&kept, lanes, sizeof kept);
-    *x &= kept;
+    few &= kept;
+    all &= SIMD_AS(uint32_t, lanes);
+    if (!narrow)
+        memcpy(x, &all, bytes);
 #endif
+    if (kind == SIMD_HALF)
+        simd_load_halves(x, &few, bytes);
+    if (kind == SIMD_BFLOAT)
+        simd_load_bfloats(x, &few, bytes);
 }
 
-SIMD_INLINE void simd_load_lanes_halves(void *x, const void *from, const simd_lanes *lanes, size_t bytes)
+/* What lies at `to` = the lanes of a simd_vector as such numbers, narrowed ones too, where lanes are those of the vector.
+ * The memory of the others is not touched. */
+SIMD_INLINE void simd_store_lanes(void *to, const simd_vector *x, const simd_lanes *lanes, int kind)
 {
-    simd_halves kept;
-    simd_load_lanes_2(&kept, from, lanes, bytes);
-    simd_load_halves(x, &kept, bytes);
-}
-
-SIMD_INLINE void simd_load_lanes_bfloats(void *x, const void *from, const simd_lanes *lanes, size_t bytes)
-{
-    simd_halves kept;
-    simd_load_lanes_2(&kept, from, lanes, bytes);
-    simd_load_bfloats(x, &kept, bytes);
-}
-
-/* What lies at `to` = the lanes of a simd_vector of float32, float64, or narrowed to float16 and to bfloat16, where lanes
- * are those of float32. The memory of the others is not touched. */
-SIMD_INLINE void simd_store_lanes_f32(void *to, const simd_vector *x, const simd_lanes *lanes)
-{
-#if SIMD_BYTES == 64
-    _mm512_mask_storeu_ps(to, (__mmask16)*lanes, (__m512)*x);
-#elif SIMD_BYTES == 32
-    _mm256_maskstore_ps((float *)to, *lanes, (__m256)*x);
-#else
-    uint32_t kept[4];
-    memcpy(kept, lanes, sizeof kept);
-    for (int i = 0; i < 4; i++)
-        if (kept[i])
-            memcpy((char *)to + 4 * i, (const char *)x + 4 * i, 4);
-#endif
-}
-
-SIMD_INLINE void simd_store_lanes_f64(void *to, const simd_vector *x, const simd_lanes *lanes)
-{
-#if SIMD_BYTES == 64
-    _mm512_mask_storeu_pd(to, (__mmask8)*lanes, (__m512d)*x);
-#elif SIMD_BYTES == 32
-    _mm256_maskstore_pd((double *)to, *lanes, (__m256d)*x);
-#else
-    simd_store_lanes_f32(to, x, lanes); /* in halves: a lane is all ones */
-#endif
-}
-
-#define simd_store_lanes_half(to, x, lanes) simd_store_lanes_2(to, x, lanes, 0)
-#define simd_store_lanes_bfloat(to, x, lanes) simd_store_lanes_2(to, x, lanes, 1)
-
-SIMD_INLINE void simd_store_lanes_2(void *to, const simd_vector *x, const simd_lanes *lanes, int bfloats)
-{
-    uint16_t block[SIMD_BYTES / 4];
-    if (bfloats)
+    const size_t size = kind == SIMD_F64 ? 8 : kind == SIMD_F32 ? 4 : 2;
+    uint32_t block[SIMD_BYTES / 4];
+    if (kind == SIMD_HALF)
+        simd_store_half(block, x);
+    else if (kind == SIMD_BFLOAT)
         simd_store_bfloat(block, x);
     else
-        simd_store_half(block, x);
+        memcpy(block, x, sizeof *x);
 #if SIMD_BYTES == 64
-    _mm256_mask_storeu_epi16(to, (__mmask16)*lanes, _mm256_loadu_si256((const __m256i *)block));
+    if (size == 8)
+        _mm512_mask_storeu_epi64(to, (__mmask8)*lanes, (__m512i)*x);
+    else if (size == 4)
+        _mm512_mask_storeu_epi32(to, (__mmask16)*lanes, (__m512i)*x);
+    else
+        _mm256_mask_storeu_epi16(to, (__mmask16)*lanes, _mm256_loadu_si256((const __m256i *)block));
 #else
+#if SIMD_BYTES == 32
+    if (size == 8)
+        _mm256_maskstore_pd((double *)to, *lanes, (__m256d)*x);
+    else if (size == 4)
+        _mm256_maskstore_ps((float *)to, *lanes, (__m256)*x);
+    if (size > 2)
+        return;
+#endif
     uint32_t kept[SIMD_BYTES / 4];
     memcpy(kept, lanes, sizeof kept);
-    for (int i = 0; i < SIMD_BYTES / 4; i++)
-        if (kept[i])
-            memcpy((char *)to + 2 * i, &block[i], 2);
+    for (size_t i = 0; i < SIMD_BYTES / (size == 8 ? 8 : 4); i++)
+        if (kept[size == 8 ? 2 * i : i])
+            memcpy((char *)to + size * i, (const char *)block + size * i, size);
 #endif
 }
 

@@ -2,9 +2,10 @@
  * in common; these are of whole vectors. */
 #ifndef ACLNN_BW_SIMD_LOOKUP_H
 #define ACLNN_BW_SIMD_LOOKUP_H
-/* Which lane goes where: by lanes, or, in vectors of 16 bytes, by bytes. What is negative is no lane: it becomes +0.0.
- * Where SIMD_LOOKS_FAR is 1, a lookup in two vectors takes one instruction. */
-typedef SIMD_TYPE(int8_t, 16) simd_numbers;
+typedef SIMD_TYPE(int8_t, 16) simd_signed;
+
+/* Which lane goes where: by lanes, or, in vectors of 16 bytes, by bytes. What is negative as a signed number is no lane:
+ * it becomes +0.0. Where SIMD_LOOKS_FAR is 1, a lookup in two vectors takes one instruction. */
 #if SIMD_BYTES == 64
 typedef struct {
     __m512i index;
@@ -23,41 +24,19 @@ typedef simd_numbers simd_places;
 #endif
 #endif
 
-/* x[i] = bytes[order[i]]. */
-SIMD_INLINE simd_numbers simd_shuffle_bytes(simd_numbers bytes, simd_numbers order)
-{
-#if defined(__SSSE3__)
-    return (simd_numbers)_mm_shuffle_epi8((__m128i)bytes, (__m128i)order);
-#elif defined(__aarch64__)
-    return (simd_numbers)vqtbl1q_s8((int8x16_t)bytes, (uint8x16_t)order);
-#else
-    simd_numbers x;
-    for (int i = 0; i < 16; i++)
-        x[i] = bytes[order[i]];
-    return x;
-#endif
-}
-
 /* Places in windows of some results, each window `step` results after the one before. Its lane l is that of term
  * k = `term` + l / results of result i = r + l % results, where r is the window's first one: of number first[i] + k,
  * lanes being numbered from first[r] + base on, or none if that is first[i + 1] or more. `first` are 17 bytes that ascend
  * from 0 to 64 at most. */
-#define simd_places_4(places, windows, first, results, step, term, base) \
-    simd_find_places(4, places, windows, (const char *)(first), results, step, term, base)
-#define simd_places_8(places, windows, first, results, step, term, base) \
-    simd_find_places(8, places, windows, (const char *)(first), results, step, term, base)
-
-#define SIMD_16(of) {of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7), \
-                     of(8), of(9), of(10), of(11), of(12), of(13), of(14), of(15)}
-
-SIMD_INLINE void simd_find_places(size_t bytes, simd_places *places, int windows, const char *first, int results,
-                                  int step, int term, int base)
+SIMD_INLINE void simd_find_places(simd_places *places, int windows, const void *numbers, int results, int step,
+                                  int term, int base, size_t lane)
 {
+    const char *first = (const char *)numbers;
 #if SIMD_BYTES == 64
-    const int lanes = 64 / (int)bytes;
+    const int lanes = 64 / (int)lane;
     for (int w = 0; w < windows; w++) {
-#define SIMD_RESULT(l) (int8_t)(w * step + (l) % results)
-#define SIMD_K(l) (int8_t)((l) / results)
+#define SIMD_RESULT(l) (uint8_t)(w * step + (l) % results)
+#define SIMD_K(l) (uint8_t)((l) / results)
         const simd_numbers result = SIMD_16(SIMD_RESULT), k = SIMD_16(SIMD_K);
         const int at = results < lanes ? 0 : w * step, least = term - base - (w > 0 ? first[w * step] : 0);
         const __m128i *from = (const __m128i *)(first + at), *end = (const __m128i *)(first + at + 1);
@@ -69,7 +48,7 @@ SIMD_INLINE void simd_find_places(size_t bytes, simd_places *places, int windows
             source = simd_shuffle_bytes(source, result) + k;
             next = simd_shuffle_bytes(next, result);
         }
-        places[w].there = _mm_cmplt_epu8_mask((__m128i)(k + (int8_t)term), (__m128i)next);
+        places[w].there = _mm_cmplt_epu8_mask((__m128i)(k + (uint8_t)term), (__m128i)next);
         places[w].index = lanes == 16
             ? _mm512_add_epi32(_mm512_cvtepu8_epi32((__m128i)source), _mm512_set1_epi32(least))
             : _mm512_add_epi64(_mm512_cvtepu8_epi64((__m128i)source), _mm512_set1_epi64(least));
@@ -77,24 +56,24 @@ SIMD_INLINE void simd_find_places(size_t bytes, simd_places *places, int windows
 #else
     /* An index of `unit` bytes or words for each lane, those of two windows in 16 bytes with words. */
 #if SIMD_BYTES == 32
-    const int unit = (int)bytes / 4, more = 8;
+    const int unit = (int)lane / 4, more = 8;
 #else
-    const int unit = (int)bytes, more = 16;
+    const int unit = (int)lane, more = 16;
 #endif
-#define SIMD_WINDOW(i) (int8_t)((i) / step * step)
-#define SIMD_RESULT(i) (int8_t)((w + (i) / more) * step + (i) % more / unit % results)
-#define SIMD_TERMS(i) (int8_t)((i) % more / unit / results + term + 1)
-#define SIMD_INDEX(i) (int8_t)(((i) % more / unit / results + term - base) * unit + (i) % unit)
+#define SIMD_WINDOW(i) (uint8_t)((i) / step * step)
+#define SIMD_RESULT(i) (uint8_t)((w + (i) / more) * step + (i) % more / unit % results)
+#define SIMD_TERMS(i) (uint8_t)((i) % more / unit / results + term + 1)
+#define SIMD_INDEX(i) (uint8_t)(((i) % more / unit / results + term - base) * unit + (i) % unit)
     const simd_numbers window = SIMD_16(SIMD_WINDOW);
     simd_numbers source, next;
     memcpy(&source, first, 16);
     memcpy(&next, first + 1, 16);
     next -= source;
-    source = (source - simd_shuffle_bytes(source, window)) * (int8_t)unit;
+    source = (source - simd_shuffle_bytes(source, window)) * (uint8_t)unit;
     for (int w = 0; w < windows; w += 16 / more) {
         const simd_numbers result = SIMD_16(SIMD_RESULT), terms = SIMD_16(SIMD_TERMS), index = SIMD_16(SIMD_INDEX);
         const simd_numbers number = (simd_shuffle_bytes(source, result) + index)
-            | (simd_numbers)(terms > simd_shuffle_bytes(next, result));
+            | (simd_numbers)((simd_signed)terms > (simd_signed)simd_shuffle_bytes(next, result));
 #if SIMD_BYTES == 32
         places[w] = _mm256_cvtepi8_epi32((__m128i)number);
         if (w + 1 < windows)
@@ -112,44 +91,38 @@ SIMD_INLINE void simd_find_places(size_t bytes, simd_places *places, int windows
 }
 
 /* x = the lanes of a that `places` name, of 4 or 8 bytes. */
-#define simd_lookup_4(x, a, places) simd_lookup(4, x, a, places)
-#define simd_lookup_8(x, a, places) simd_lookup(8, x, a, places)
-
-SIMD_INLINE void simd_lookup(size_t bytes, simd_vector *x, const simd_vector *a, const simd_places *places)
+SIMD_INLINE void simd_lookup(simd_vector *x, const simd_vector *a, const simd_places *places, size_t lane)
 {
 #if SIMD_BYTES == 64
-    if (bytes == 4)
+    if (lane == 4)
         *x = (simd_vector)_mm512_maskz_permutexvar_ps(places->there, places->index, (__m512)*a);
     else
         *x = (simd_vector)_mm512_maskz_permutexvar_pd((__mmask8)places->there, places->index, (__m512d)*a);
 #elif SIMD_BYTES == 32
     const __m256 none = _mm256_castsi256_ps(_mm256_srai_epi32(*places, 31));
     *x = (simd_vector)_mm256_andnot_ps(none, _mm256_permutevar8x32_ps((__m256)*a, *places));
-    (void)bytes;
+    (void)lane;
 #elif defined(__SSSE3__)
     *x = (simd_vector)_mm_shuffle_epi8((__m128i)*a, (__m128i)*places);
-    (void)bytes;
+    (void)lane;
 #elif defined(__aarch64__)
     *x = (simd_vector)vqtbl1q_s8((int8x16_t)*a, (uint8x16_t)*places);
-    (void)bytes;
+    (void)lane;
 #else
     simd_numbers made = {0};
-    for (size_t i = 0; i < 16; i += bytes)
-        if ((*places)[i] >= 0)
-            memcpy((char *)&made + i, (const char *)a + (*places)[i], bytes);
+    for (size_t i = 0; i < 16; i += lane)
+        if ((*places)[i] < 128)
+            memcpy((char *)&made + i, (const char *)a + (*places)[i], lane);
     *x = (simd_vector)made;
 #endif
 }
 
 /* x = the lanes of a and, numbered on, of b that `places` name. */
-#define simd_lookup_two_4(x, a, b, places) simd_lookup_two(4, x, a, b, places)
-#define simd_lookup_two_8(x, a, b, places) simd_lookup_two(8, x, a, b, places)
-
-SIMD_INLINE void simd_lookup_two(size_t bytes, simd_vector *x, const simd_vector *a, const simd_vector *b,
-                                 const simd_places *places)
+SIMD_INLINE void simd_lookup_two(simd_vector *x, const simd_vector *a, const simd_vector *b, const simd_places *places,
+                                 size_t lane)
 {
 #if SIMD_BYTES == 64
-    if (bytes == 4)
+    if (lane == 4)
         *x = (simd_vector)_mm512_maskz_permutex2var_ps(places->there, (__m512)*a, places->index, (__m512)*b);
     else
         *x = (simd_vector)_mm512_maskz_permutex2var_pd((__mmask8)places->there, (__m512d)*a, places->index,
@@ -157,17 +130,17 @@ SIMD_INLINE void simd_lookup_two(size_t bytes, simd_vector *x, const simd_vector
 #elif SIMD_BYTES == 16 && defined(__aarch64__)
     const int8x16x2_t both = {{(int8x16_t)*a, (int8x16_t)*b}};
     *x = (simd_vector)vqtbl2q_s8(both, (uint8x16_t)*places);
-    (void)bytes;
+    (void)lane;
 #else
     simd_vector low, high;
-    simd_lookup(bytes, &low, a, places);
-    simd_lookup(bytes, &high, b, places);
+    simd_lookup(&low, a, places, lane);
+    simd_lookup(&high, b, places, lane);
 #if SIMD_BYTES == 32
     /* The permutation takes the lower bits of a number. */
     *x = (simd_vector)_mm256_blendv_ps((__m256)low, (__m256)high, _mm256_castsi256_ps(_mm256_slli_epi32(*places, 28)));
 #else
-    const simd_numbers upper = (simd_numbers)(*places > 15), rest = *places - 16;
-    simd_lookup(bytes, &high, b, &rest);
+    const simd_numbers upper = (simd_numbers)((simd_signed)*places > 15), rest = *places - 16;
+    simd_lookup(&high, b, &rest, lane);
     *x = (simd_vector)(((simd_numbers)low & ~upper) | ((simd_numbers)high & upper));
 #endif
 #endif
@@ -184,7 +157,7 @@ SIMD_INLINE void simd_lookup_bfloats(simd_vector *x, const void *from, const sim
     simd_vector a, b;
     simd_load_bfloat(&a, from);
     simd_load_bfloat(&b, (const char *)from + sizeof a / 2);
-    simd_lookup_two_4(x, &a, &b, places);
+    simd_lookup_two(x, &a, &b, places, 4);
 #endif
 }
 
@@ -222,41 +195,25 @@ SIMD_INLINE void simd_join(simd_vector *low, simd_vector *high, const simd_vecto
 #endif
 }
 
-/* The lanes 2i and 2i+1 of a, followed by b, added into lane i of the sum. */
-SIMD_INLINE void simd_add_pairs_f32(simd_vector *sum, const simd_vector *a, const simd_vector *b)
+/* The lanes 2i and 2i+1 of a, followed by b, of float32 or float64, added into lane i of the sum. */
+SIMD_INLINE void simd_add_pairs(simd_vector *sum, const simd_vector *a, const simd_vector *b, size_t lane)
 {
-#if SIMD_BYTES == 64
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-    *sum = (simd_vector)_mm512_add_ps(_mm512_permutex2var_ps((__m512)*a, even, (__m512)*b),
-                                      _mm512_permutex2var_ps((__m512)*a, odd, (__m512)*b));
-#elif SIMD_BYTES == 32
-    const __m256 x = (__m256)*a, y = (__m256)*b, mixed = _mm256_shuffle_ps(x, y, 0x88) + _mm256_shuffle_ps(x, y, 0xdd);
-    *sum = (simd_vector)_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8);
-#elif defined(__aarch64__)
-    *sum = (simd_vector)vpaddq_f32((float32x4_t)*a, (float32x4_t)*b);
+#if defined(__aarch64__)
+    *sum = lane == 4 ? (simd_vector)vpaddq_f32((float32x4_t)*a, (float32x4_t)*b)
+                     : (simd_vector)vpaddq_f64((float64x2_t)*a, (float64x2_t)*b);
 #else
-    const SIMD_TYPE(uint32_t, 16) x = SIMD_AS(uint32_t, a), y = SIMD_AS(uint32_t, b);
-    *sum = (simd_vector)SIMD_SHUFFLE(x, y, 0, 2, 4, 6) + (simd_vector)SIMD_SHUFFLE(x, y, 1, 3, 5, 7);
+    simd_vector even, odd;
+#if SIMD_BYTES == 32
+    const __m256 x = (__m256)*a, y = (__m256)*b;
+    even = (simd_vector)(lane == 4 ? _mm256_shuffle_ps(x, y, 0x88) : _mm256_shuffle_ps(x, y, 0x44));
+    odd = (simd_vector)(lane == 4 ? _mm256_shuffle_ps(x, y, 0xdd) : _mm256_shuffle_ps(x, y, 0xee));
+    simd_add(&even, &even, &odd, lane);
+    *sum = (simd_vector)_mm256_permute4x64_epi64((__m256i)even, 0xd8);
+#else
+    const simd_vector both[2] = {*a, *b};
+    simd_load_in_turn(&even, &odd, both, lane);
+    simd_add(sum, &even, &odd, lane);
 #endif
-}
-
-SIMD_INLINE void simd_add_pairs_f64(simd_vector *sum, const simd_vector *a, const simd_vector *b)
-{
-#if SIMD_BYTES == 64
-    const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-    const __m512i odd = _mm512_add_epi64(even, _mm512_set1_epi64(1));
-    *sum = (simd_vector)_mm512_add_pd(_mm512_permutex2var_pd((__m512d)*a, even, (__m512d)*b),
-                                      _mm512_permutex2var_pd((__m512d)*a, odd, (__m512d)*b));
-#elif SIMD_BYTES == 32
-    const __m256d x = (__m256d)*a, y = (__m256d)*b;
-    *sum = (simd_vector)_mm256_permute4x64_pd(_mm256_unpacklo_pd(x, y) + _mm256_unpackhi_pd(x, y), 0xd8);
-#elif defined(__aarch64__)
-    *sum = (simd_vector)vpaddq_f64((float64x2_t)*a, (float64x2_t)*b);
-#else
-    const SIMD_TYPE(uint64_t, 16) x = SIMD_AS(uint64_t, a), y = SIMD_AS(uint64_t, b);
-    *sum = (simd_vector)((SIMD_TYPE(double, 16))SIMD_SHUFFLE(x, y, 0, 2)
-                         + (SIMD_TYPE(double, 16))SIMD_SHUFFLE(x, y, 1, 3));
 #endif
 }
 #endif

@@ -10,12 +10,9 @@ from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport least
 from aclnn_bw._kernels.simd cimport (
-    LINE, VECTOR_BYTES, cell_2, cell_4, cell_8, prefetch_to_level_2, simd_interleave_2,
-    simd_interleave_4, simd_interleave_8, simd_load, simd_load_apart, simd_plus_zero_bits, simd_plus_zero_f32,
-    simd_plus_zero_f64, simd_store,
-    simd_zip_three_2, simd_zip_three_4, simd_zip_three_8, simd_unzip_three_2,
-    simd_unzip_three_4, simd_zip_high_2, simd_zip_high_4, simd_zip_high_8, simd_zip_low_2, simd_zip_low_4,
-    simd_zip_low_8, vector, vector_16, vector_32,
+    LINE, VECTOR_BYTES, cell_2, cell_4, cell_8, prefetch_to_level_2, simd_interleave, simd_load, simd_load_apart,
+    simd_plus_zero, simd_store, simd_unzip_three, simd_zip_high, simd_zip_low, simd_zip_three, vector, vector_16,
+    vector_32,
 )
 
 ctypedef fused moved:
@@ -32,106 +29,51 @@ cdef enum:
     ROWS_AHEAD = 64     # rows of cells, into the L2 cache: of those 1 KiB apart the L1 cache holds 32
 
 
-cdef inline turned sums(turned x, const moved* cells) noexcept nogil:
-    """-0.0 becomes +0.0: of cells that are sums of one term."""
-    if moved is cell_2:
-        simd_plus_zero_bits(&x)
-    elif moved is cell_4:
-        simd_plus_zero_f32(&x)
-    else:
-        simd_plus_zero_f64(&x)
-    return x
-
-
 cdef inline moved sum_of(moved x, bint sum) noexcept nogil:
-    """The same of one cell, if they are."""
+    """A cell; -0.0 becomes +0.0, if it is a sum of one term."""
     return 0 if sum and x == <moved>1 << (8 * sizeof(moved) - 1) else x
 
 
-cdef inline turned load_block(const moved* source, int64_t below, bint sum, turned* width) noexcept nogil:
-    """16 bytes of a row, and in a wide vector those of the rows `below` cells further on."""
+cdef inline turned load_sums(const moved* source, bint sum, turned* width) noexcept nogil:
     cdef turned x
-    simd_load_apart(&x, source, below * <int64_t>sizeof(moved))
-    return sums(x, source) if sum else x
+    simd_load(&x, source)
+    if sum:
+        simd_plus_zero(&x, sizeof(moved))
+    return x
 
 
-cdef inline turned low(turned a, turned b, const moved* cells) noexcept nogil:
-    """Cells of both in turn, of the lower half of each 16 bytes."""
-    cdef turned c
-    if moved is cell_2:
-        simd_zip_low_2(&c, &a, &b)
-    elif moved is cell_4:
-        simd_zip_low_4(&c, &a, &b)
-    else:
-        simd_zip_low_8(&c, &a, &b)
-    return c
+cdef inline void zip_rows(turned* to, const turned* x, int64_t n, int64_t step, size_t cell) noexcept nogil:
+    """to[2*k], to[2*k + 1] = the two rows of pair k zipped, which lie `step` apart."""
+    cdef int64_t k, first
+    for k in range(n // 2):
+        first = 2 * (k // step) * step + k % step
+        simd_zip_low(&to[2 * k], &x[first], &x[first + step], cell)
+        simd_zip_high(&to[2 * k + 1], &x[first], &x[first + step], cell)
 
 
-cdef inline turned high(turned a, turned b, const moved* cells) noexcept nogil:
-    """Cells of both in turn, of the upper half of each 16 bytes."""
-    cdef turned c
-    if moved is cell_2:
-        simd_zip_high_2(&c, &a, &b)
-    elif moved is cell_4:
-        simd_zip_high_4(&c, &a, &b)
-    else:
-        simd_zip_high_8(&c, &a, &b)
-    return c
-
-
-cdef inline void turn_2(cell_2* to, int64_t to_pitch, const cell_2* source, int64_t pitch, bint sum,
-                        turned* width) noexcept nogil:
-    """16 bytes of columns of as many rows as a vector has cells: a wide one has half of the rows in each 16 bytes."""
-    cdef turned[8] a
-    cdef turned[8] b
-    cdef turned x, y
+cdef inline void turn_block(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, bint sum,
+                            turned* width) noexcept nogil:
+    """16 bytes of columns of as many rows as a vector has cells: a wide one has some of the rows in each 16 bytes."""
+    cdef int64_t n = <int64_t>(16 // sizeof(moved))
+    cdef turned[8] x
+    cdef turned[8] y
     cdef int64_t i
-    for i in range(0, 8, 2):
-        x = load_block(source + i * pitch, 8 * pitch, sum, width)
-        y = load_block(source + (i + 1) * pitch, 8 * pitch, sum, width)
-        a[i] = low(x, y, <cell_2*>NULL)
-        a[i + 1] = high(x, y, <cell_2*>NULL)
-    for i in range(0, 8, 4):
-        b[i] = low(a[i], a[i + 2], <cell_4*>NULL)
-        b[i + 1] = high(a[i], a[i + 2], <cell_4*>NULL)
-        b[i + 2] = low(a[i + 1], a[i + 3], <cell_4*>NULL)
-        b[i + 3] = high(a[i + 1], a[i + 3], <cell_4*>NULL)
-    for i in range(4):
-        x = low(b[i], b[i + 4], <cell_8*>NULL)
-        y = high(b[i], b[i + 4], <cell_8*>NULL)
-        simd_store(to + 2 * i * to_pitch, &x)
-        simd_store(to + (2 * i + 1) * to_pitch, &y)
-
-
-cdef inline void turn_4(cell_4* to, int64_t to_pitch, const cell_4* source, int64_t pitch, bint sum,
-                        turned* width) noexcept nogil:
-    cdef turned a = load_block(source, 4 * pitch, sum, width)
-    cdef turned b = load_block(source + pitch, 4 * pitch, sum, width)
-    cdef turned c = load_block(source + 2 * pitch, 4 * pitch, sum, width)
-    cdef turned d = load_block(source + 3 * pitch, 4 * pitch, sum, width)
-    cdef turned x = low(a, b, <cell_4*>NULL)
-    cdef turned y = low(c, d, <cell_4*>NULL)
-    cdef turned z
-    z = low(x, y, <cell_8*>NULL)
-    simd_store(to, &z)
-    z = high(x, y, <cell_8*>NULL)
-    simd_store(to + to_pitch, &z)
-    x = high(a, b, <cell_4*>NULL)
-    y = high(c, d, <cell_4*>NULL)
-    z = low(x, y, <cell_8*>NULL)
-    simd_store(to + 2 * to_pitch, &z)
-    z = high(x, y, <cell_8*>NULL)
-    simd_store(to + 3 * to_pitch, &z)
-
-
-cdef inline void turn_8(cell_8* to, int64_t to_pitch, const cell_8* source, int64_t pitch, bint sum,
-                        turned* width) noexcept nogil:
-    cdef turned a = load_block(source, 2 * pitch, sum, width)
-    cdef turned b = load_block(source + pitch, 2 * pitch, sum, width)
-    cdef turned x = low(a, b, <cell_8*>NULL)
-    cdef turned y = high(a, b, <cell_8*>NULL)
-    simd_store(to, &x)
-    simd_store(to + to_pitch, &y)
+    for i in range(n):
+        simd_load_apart(&x[i], source + i * pitch, n * pitch * <int64_t>sizeof(moved))
+        if sum:
+            simd_plus_zero(&x[i], sizeof(moved))
+    if moved is cell_2:
+        zip_rows(y, x, n, 1, 2)
+        zip_rows(x, y, n, 2, 4)
+    elif moved is cell_4:
+        zip_rows(y, x, n, 1, 4)
+        for i in range(n):
+            x[i] = y[i]
+    for i in range(n // 2):
+        simd_zip_low(&y[0], &x[i], &x[i + n // 2], 8)
+        simd_zip_high(&y[1], &x[i], &x[i + n // 2], 8)
+        simd_store(to + 2 * i * to_pitch, &y[0])
+        simd_store(to + (2 * i + 1) * to_pitch, &y[1])
 
 
 cdef inline void turn_blocks(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
@@ -151,12 +93,7 @@ cdef inline void turn_blocks(moved* to, int64_t to_pitch, const moved* source, i
         b = 0
         while b < columns:
             j = least(b, columns - wide)
-            if moved is cell_2:
-                turn_2(to + j * to_pitch + i, to_pitch, source + i * pitch + j, pitch, sum, width)
-            elif moved is cell_4:
-                turn_4(to + j * to_pitch + i, to_pitch, source + i * pitch + j, pitch, sum, width)
-            else:
-                turn_8(to + j * to_pitch + i, to_pitch, source + i * pitch + j, pitch, sum, width)
+            turn_block(to + j * to_pitch + i, to_pitch, source + i * pitch + j, pitch, sum, width)
             b += wide
         a += tall
 
@@ -170,10 +107,7 @@ cdef inline void split_three(moved* to, int64_t to_pitch, const moved* source, i
     cdef vector_16 x, y, z
     while a < rows:
         i = least(a, rows - tall)
-        if moved is cell_2:
-            simd_unzip_three_2(&x, &y, &z, source + 3 * i)
-        else:
-            simd_unzip_three_4(&x, &y, &z, source + 3 * i)
+        simd_unzip_three(&x, &y, &z, source + 3 * i, sizeof(moved))
         simd_store(to + i, &x)
         simd_store(to + to_pitch + i, &y)
         simd_store(to + 2 * to_pitch + i, &z)
@@ -219,21 +153,6 @@ cdef inline void transpose(void* to, int64_t to_pitch, const void* source, int64
                 memcpy(<char*>to + (j * to_pitch + i) * 16, <const char*>source + (i * pitch + j) * 16, 16)
 
 
-cdef inline void in_turn(turned* low, turned* high, turned a, turned b, const moved* cells) noexcept nogil:
-    if moved is cell_2:
-        simd_interleave_2(low, high, &a, &b)
-    elif moved is cell_4:
-        simd_interleave_4(low, high, &a, &b)
-    else:
-        simd_interleave_8(low, high, &a, &b)
-
-
-cdef inline turned load_sums(const moved* source, bint sum, turned* width) noexcept nogil:
-    cdef turned x
-    simd_load(&x, source)
-    return sums(x, source) if sum else x
-
-
 cdef inline void pair_blocks(moved* to, const moved* source, int64_t pitch, int64_t columns, bint sum,
                              turned* width) noexcept nogil:
     """Of two rows, at least a vector each: cells in turn."""
@@ -243,7 +162,9 @@ cdef inline void pair_blocks(moved* to, const moved* source, int64_t pitch, int6
     cdef turned[2] x
     while b < columns:
         j = least(b, columns - wide)
-        in_turn(&x[0], &x[1], load_sums(source + j, sum, width), load_sums(source + pitch + j, sum, width), to)
+        x[0] = load_sums(source + j, sum, width)
+        x[1] = load_sums(source + pitch + j, sum, width)
+        simd_interleave(&x[0], &x[1], &x[0], &x[1], sizeof(moved))
         simd_store(to + 2 * j, &x[0])
         simd_store(to + 2 * j + wide, &x[1])
         b += wide
@@ -261,12 +182,7 @@ cdef inline void join_three(moved* to, const moved* source, int64_t pitch, int64
         x[0] = load_sums(source + j, sum, width)
         x[1] = load_sums(source + pitch + j, sum, width)
         x[2] = load_sums(source + 2 * pitch + j, sum, width)
-        if moved is cell_2:
-            simd_zip_three_2(to + 3 * j, &x[0], &x[1], &x[2])
-        elif moved is cell_4:
-            simd_zip_three_4(to + 3 * j, &x[0], &x[1], &x[2])
-        else:
-            simd_zip_three_8(to + 3 * j, &x[0], &x[1], &x[2])
+        simd_zip_three(to + 3 * j, &x[0], &x[1], &x[2], sizeof(moved))
         b += wide
 
 
@@ -281,11 +197,12 @@ cdef inline void turn_four(cell_2* to, int64_t to_pitch, const cell_2* source, i
     cdef cell_8[32] block   # of the widest vectors: cells of four, 8 bytes each
     while b < columns:
         j = least(b, columns - wide)
-        in_turn(&x[0], &x[1], load_sums(source + j, sum, width), load_sums(source + pitch + j, sum, width), source)
-        in_turn(&x[2], &x[3], load_sums(source + 2 * pitch + j, sum, width),
-                load_sums(source + 3 * pitch + j, sum, width), source)
-        in_turn(&y[0], &y[1], x[0], x[2], <cell_4*>NULL)
-        in_turn(&y[2], &y[3], x[1], x[3], <cell_4*>NULL)
+        for k in range(4):
+            x[k] = load_sums(source + k * pitch + j, sum, width)
+        simd_interleave(&x[0], &x[1], &x[0], &x[1], 2)
+        simd_interleave(&x[2], &x[3], &x[2], &x[3], 2)
+        simd_interleave(&y[0], &y[1], &x[0], &x[2], 4)
+        simd_interleave(&y[2], &y[3], &x[1], &x[3], 4)
         if to_pitch == 4:
             for k in range(4):
                 simd_store(to + 4 * j + k * wide, &y[k])

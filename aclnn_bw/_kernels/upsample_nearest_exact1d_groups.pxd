@@ -14,7 +14,7 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.upsample_nearest_exact1d cimport SPAN, WIDEST, Group
 from aclnn_bw._kernels.simd cimport (
     LOOKS_FAR, VECTOR_BYTES, add, bfloat, element, find_places, half, load, lookup, lookup_two, places, simd_block,
-    simd_join, simd_load, simd_lookup_bfloats, simd_zip_high_4, simd_zip_high_8, simd_zip_low_4, simd_zip_low_8, store,
+    simd_join, simd_load, simd_lookup_bfloats, simd_zip_high, simd_zip_low, store,
     sum_bytes, vector, vector_16, vector_half, zero,
 )
 
@@ -77,24 +77,24 @@ cdef inline void turn(vector* x, int64_t n) noexcept nogil:
     elif 4 * n == VECTOR_BYTES:
         # Cells of 4 bytes, in each 16 bytes.
         for k in range(2):
-            simd_zip_low_4(&y[2 * k], &x[2 * k], &x[2 * k + 1])
-            simd_zip_high_4(&y[2 * k + 1], &x[2 * k], &x[2 * k + 1])
+            simd_zip_low(&y[2 * k], &x[2 * k], &x[2 * k + 1], 4)
+            simd_zip_high(&y[2 * k + 1], &x[2 * k], &x[2 * k + 1], 4)
         for k in range(2):
-            simd_zip_low_8(&x[2 * k], &y[k], &y[k + 2])
-            simd_zip_high_8(&x[2 * k + 1], &y[k], &y[k + 2])
+            simd_zip_low(&x[2 * k], &y[k], &y[k + 2], 8)
+            simd_zip_high(&x[2 * k + 1], &y[k], &y[k + 2], 8)
             if n == 8:
                 simd_block(&x[2 * k + 4], &x[2 * k], 1)
                 simd_block(&x[2 * k + 5], &x[2 * k + 1], 1)
     elif n == 4:
         # Of 8 bytes, as below.
         for k in range(2):
-            simd_zip_low_8(&y[k], &x[2 * k], &x[2 * k + 1])
-            simd_zip_high_8(&y[k + 2], &x[2 * k], &x[2 * k + 1])
+            simd_zip_low(&y[k], &x[2 * k], &x[2 * k + 1], 8)
+            simd_zip_high(&y[k + 2], &x[2 * k], &x[2 * k + 1], 8)
         simd_join(&x[0], &x[2], &y[0], &y[1])
         simd_join(&x[1], &x[3], &y[2], &y[3])
     elif n == 8:
-        simd_zip_low_8(&y[0], &x[0], &x[1])
-        simd_zip_high_8(&y[1], &x[0], &x[1])
+        simd_zip_low(&y[0], &x[0], &x[1], 8)
+        simd_zip_high(&y[1], &x[0], &x[1], 8)
         for k in range(4):
             simd_block(&x[2 * k], &y[0], k)
             simd_block(&x[2 * k + 1], &y[1], k)

@@ -47,7 +47,6 @@ typedef union {
 #define EMU_LANES(n) for (int j = 0; j < (n); j++)
 
 /* Set. */
-EMU __m512i emu_mm512_setzero_si512(void) { emu512 r; memset(&r, 0, 64); return r.si; }
 EMU __m512i emu_mm512_set1_epi16(short a) { emu512 r; EMU_LANES(32) r.w[j] = (uint16_t)a; return r.si; }
 EMU __m512i emu_mm512_set1_epi32(int a) { emu512 r; EMU_LANES(16) r.i[j] = (uint32_t)a; return r.si; }
 EMU __m512i emu_mm512_set1_epi64(long long a) { emu512 r; EMU_LANES(8) r.q[j] = (uint64_t)a; return r.si; }
@@ -72,10 +71,8 @@ EMU __m512i emu_mm512_inserti64x4(__m512i a, __m256i b, int k) { emu512 r = EMU_
 
 /* Whole loads and stores. */
 EMU __m512 emu_mm512_loadu_ps(const void *p) { emu512 r; memcpy(&r, p, 64); return r.ps; }
-EMU __m512d emu_mm512_loadu_pd(const void *p) { emu512 r; memcpy(&r, p, 64); return r.pd; }
 EMU __m512i emu_mm512_loadu_si512(const void *p) { emu512 r; memcpy(&r, p, 64); return r.si; }
 EMU void emu_mm512_storeu_ps(void *p, __m512 a) { memcpy(p, &a, 64); }
-EMU void emu_mm512_storeu_pd(void *p, __m512d a) { memcpy(p, &a, 64); }
 EMU void emu_mm512_storeu_si512(void *p, __m512i a) { memcpy(p, &a, 64); }
 EMU void emu_mm512_stream_si512(void *p, __m512i a) { if ((uintptr_t)p & 63) __builtin_trap(); memcpy(p, &a, 64); }
 
@@ -90,13 +87,15 @@ EMU void emu_mm512_stream_si512(void *p, __m512i a) { if ((uintptr_t)p & 63) __b
                 memcpy(&r.lane[j], (const char *)p + j * sizeof r.lane[0], sizeof r.lane[0]);                 \
         return r.member;                                                                                      \
     }
+EMU_MASKZ_LOAD(emu_mm512_maskz_loadu_epi32, __mmask16, __m512i, emu512, i, 16, si)
+EMU_MASKZ_LOAD(emu_mm512_maskz_loadu_epi64, __mmask8, __m512i, emu512, q, 8, si)
+EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_epi32, __mmask8, __m256i, emu256, i, 8, si)
+EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_epi64, __mmask8, __m256i, emu256, q, 4, si)
+EMU_MASKZ_LOAD(emu_mm_maskz_loadu_epi64, __mmask8, __m128i, emu128, q, 2, si)
+EMU_MASKZ_LOAD(emu_mm_maskz_loadu_epi32, __mmask8, __m128i, emu128, i, 4, si)
 EMU_MASKZ_LOAD(emu_mm512_maskz_loadu_ps, __mmask16, __m512, emu512, i, 16, ps)
 EMU_MASKZ_LOAD(emu_mm512_maskz_loadu_pd, __mmask8, __m512d, emu512, q, 8, pd)
-EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_ps, __mmask8, __m256, emu256, i, 8, ps)
-EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_pd, __mmask8, __m256d, emu256, q, 4, pd)
 EMU_MASKZ_LOAD(emu_mm256_maskz_loadu_epi16, __mmask16, __m256i, emu256, w, 16, si)
-EMU_MASKZ_LOAD(emu_mm_maskz_loadu_pd, __mmask8, __m128d, emu128, q, 2, pd)
-EMU_MASKZ_LOAD(emu_mm_maskz_loadu_ps, __mmask8, __m128, emu128, i, 4, ps)
 EMU_MASKZ_LOAD(emu_mm_maskz_loadu_epi16, __mmask8, __m128i, emu128, w, 8, si)
 
 EMU __m512i emu_mm512_mask_loadu_epi32(__m512i s, __mmask16 k, const void *p)
@@ -116,8 +115,8 @@ EMU __m512i emu_mm512_mask_loadu_epi32(__m512i s, __mmask16 k, const void *p)
             if (k >> j & 1)                                                                                   \
                 memcpy((char *)p + j * sizeof r.lane[0], &r.lane[j], sizeof r.lane[0]);                       \
     }
-EMU_MASK_STORE(emu_mm512_mask_storeu_ps, __mmask16, __m512, emu512, i, 16, ps)
-EMU_MASK_STORE(emu_mm512_mask_storeu_pd, __mmask8, __m512d, emu512, q, 8, pd)
+EMU_MASK_STORE(emu_mm512_mask_storeu_epi32, __mmask16, __m512i, emu512, i, 16, si)
+EMU_MASK_STORE(emu_mm512_mask_storeu_epi64, __mmask8, __m512i, emu512, q, 8, si)
 EMU_MASK_STORE(emu_mm512_mask_storeu_epi8, __mmask64, __m512i, emu512, b, 64, si)
 EMU_MASK_STORE(emu_mm256_mask_storeu_epi8, __mmask32, __m256i, emu256, b, 32, si)
 EMU_MASK_STORE(emu_mm256_mask_storeu_epi16, __mmask16, __m256i, emu256, w, 16, si)
@@ -158,28 +157,14 @@ EMU __m512d emu_mm512_mask_add_pd(__m512d s, __mmask8 k, __m512d a, __m512d b)
     return EMU_CHOOSE(8, q, EMU_D(s), EMU_D(emu_mm512_add_pd(a, b))).pd;
 }
 EMU __m512i emu_mm512_maskz_mov_epi16(__mmask32 k, __m512i a) { return EMU_CHOOSE(32, w, EMU_ZERO, EMU_I(a)).si; }
-EMU __m256i emu_mm256_maskz_mov_epi16(__mmask16 k, __m256i a)
-{
-    emu256 r = {.si = a};
-    EMU_LANES(16) r.w[j] = k >> j & 1 ? r.w[j] : 0;
-    return r.si;
-}
-EMU __m128i emu_mm_maskz_mov_epi16(__mmask8 k, __m128i a)
-{
-    emu128 r = {.si = a};
-    EMU_LANES(8) r.w[j] = k >> j & 1 ? r.w[j] : 0;
-    return r.si;
-}
 
 /* Comparisons. */
 #define EMU_CMP(name, mask, vector, wide, lane, n, expression)                                                \
     EMU mask name(vector a_, vector b_)                                                                       \
     { wide a, b; uint64_t k = 0; a.si = a_; b.si = b_; EMU_LANES(n) k |= (uint64_t)(expression) << j; return (mask)k; }
-EMU_CMP(emu_mm512_cmpeq_epi32_mask, __mmask16, __m512i, emu512, i, 16, a.i[j] == b.i[j])
 EMU_CMP(emu_mm512_cmpneq_epi16_mask, __mmask32, __m512i, emu512, w, 32, a.w[j] != b.w[j])
+EMU_CMP(emu_mm512_cmpeq_epi32_mask, __mmask16, __m512i, emu512, i, 16, a.i[j] == b.i[j])
 EMU_CMP(emu_mm256_cmpeq_epi32_mask, __mmask8, __m256i, emu256, i, 8, a.i[j] == b.i[j])
-EMU_CMP(emu_mm256_cmpneq_epi16_mask, __mmask16, __m256i, emu256, w, 16, a.w[j] != b.w[j])
-EMU_CMP(emu_mm_cmpneq_epi16_mask, __mmask8, __m128i, emu128, w, 8, a.w[j] != b.w[j])
 EMU_CMP(emu_mm256_test_epi16_mask, __mmask16, __m256i, emu256, w, 16, (a.w[j] & b.w[j]) != 0)
 EMU_CMP(emu_mm_cmplt_epu8_mask, __mmask16, __m128i, emu128, b, 16, a.b[j] < b.b[j])
 EMU_CMP(emu_mm_test_epi16_mask, __mmask8, __m128i, emu128, w, 8, (a.w[j] & b.w[j]) != 0)
@@ -325,20 +310,28 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 /* The true names. */
 #undef _mm256_cmpeq_epi32_mask
 #define _mm256_cmpeq_epi32_mask emu_mm256_cmpeq_epi32_mask
-#undef _mm256_cmpneq_epi16_mask
-#define _mm256_cmpneq_epi16_mask emu_mm256_cmpneq_epi16_mask
 #undef _mm256_mask_storeu_epi16
 #define _mm256_mask_storeu_epi16 emu_mm256_mask_storeu_epi16
 #undef _mm256_mask_storeu_epi8
 #define _mm256_mask_storeu_epi8 emu_mm256_mask_storeu_epi8
+#undef _mm512_maskz_loadu_epi32
+#define _mm512_maskz_loadu_epi32 emu_mm512_maskz_loadu_epi32
+#undef _mm512_maskz_loadu_epi64
+#define _mm512_maskz_loadu_epi64 emu_mm512_maskz_loadu_epi64
+#undef _mm256_maskz_loadu_epi32
+#define _mm256_maskz_loadu_epi32 emu_mm256_maskz_loadu_epi32
+#undef _mm256_maskz_loadu_epi64
+#define _mm256_maskz_loadu_epi64 emu_mm256_maskz_loadu_epi64
+#undef _mm_maskz_loadu_epi64
+#define _mm_maskz_loadu_epi64 emu_mm_maskz_loadu_epi64
+#undef _mm_maskz_loadu_epi32
+#define _mm_maskz_loadu_epi32 emu_mm_maskz_loadu_epi32
+#undef _mm512_mask_storeu_epi32
+#define _mm512_mask_storeu_epi32 emu_mm512_mask_storeu_epi32
+#undef _mm512_mask_storeu_epi64
+#define _mm512_mask_storeu_epi64 emu_mm512_mask_storeu_epi64
 #undef _mm256_maskz_loadu_epi16
 #define _mm256_maskz_loadu_epi16 emu_mm256_maskz_loadu_epi16
-#undef _mm256_maskz_loadu_pd
-#define _mm256_maskz_loadu_pd emu_mm256_maskz_loadu_pd
-#undef _mm256_maskz_loadu_ps
-#define _mm256_maskz_loadu_ps emu_mm256_maskz_loadu_ps
-#undef _mm256_maskz_mov_epi16
-#define _mm256_maskz_mov_epi16 emu_mm256_maskz_mov_epi16
 #undef _mm256_movepi16_mask
 #define _mm256_movepi16_mask emu_mm256_movepi16_mask
 #undef _mm256_test_epi16_mask
@@ -347,10 +340,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_add_epi32 emu_mm512_add_epi32
 #undef _mm512_add_epi64
 #define _mm512_add_epi64 emu_mm512_add_epi64
-#undef _mm512_add_pd
-#define _mm512_add_pd emu_mm512_add_pd
-#undef _mm512_add_ps
-#define _mm512_add_ps emu_mm512_add_ps
 #undef _mm512_alignr_epi32
 #define _mm512_alignr_epi32 emu_mm512_alignr_epi32
 #undef _mm512_castps128_ps512
@@ -363,8 +352,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_castsi512_si256 emu_mm512_castsi512_si256
 #undef _mm512_cmpeq_epi32_mask
 #define _mm512_cmpeq_epi32_mask emu_mm512_cmpeq_epi32_mask
-#undef _mm512_cmpneq_epi16_mask
-#define _mm512_cmpneq_epi16_mask emu_mm512_cmpneq_epi16_mask
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtepi32_epi16 emu_mm512_cvtepi32_epi16
 #undef _mm512_cvtepu16_epi32
@@ -381,8 +368,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_extractf32x4_ps emu_mm512_extractf32x4_ps
 #undef _mm512_inserti64x4
 #define _mm512_inserti64x4 emu_mm512_inserti64x4
-#undef _mm512_loadu_pd
-#define _mm512_loadu_pd emu_mm512_loadu_pd
 #undef _mm512_loadu_ps
 #define _mm512_loadu_ps emu_mm512_loadu_ps
 #undef _mm512_loadu_si512
@@ -393,12 +378,10 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_mask_add_ps emu_mm512_mask_add_ps
 #undef _mm512_mask_loadu_epi32
 #define _mm512_mask_loadu_epi32 emu_mm512_mask_loadu_epi32
+#undef _mm512_cmpneq_epi16_mask
+#define _mm512_cmpneq_epi16_mask emu_mm512_cmpneq_epi16_mask
 #undef _mm512_mask_storeu_epi8
 #define _mm512_mask_storeu_epi8 emu_mm512_mask_storeu_epi8
-#undef _mm512_mask_storeu_pd
-#define _mm512_mask_storeu_pd emu_mm512_mask_storeu_pd
-#undef _mm512_mask_storeu_ps
-#define _mm512_mask_storeu_ps emu_mm512_mask_storeu_ps
 #undef _mm512_maskz_loadu_pd
 #define _mm512_maskz_loadu_pd emu_mm512_maskz_loadu_pd
 #undef _mm512_maskz_loadu_ps
@@ -427,10 +410,6 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_permutex2var_epi32 emu_mm512_permutex2var_epi32
 #undef _mm512_permutex2var_epi64
 #define _mm512_permutex2var_epi64 emu_mm512_permutex2var_epi64
-#undef _mm512_permutex2var_pd
-#define _mm512_permutex2var_pd emu_mm512_permutex2var_pd
-#undef _mm512_permutex2var_ps
-#define _mm512_permutex2var_ps emu_mm512_permutex2var_ps
 #undef _mm512_permutexvar_epi32
 #define _mm512_permutexvar_epi32 emu_mm512_permutexvar_epi32
 #undef _mm512_permutexvar_epi64
@@ -447,14 +426,10 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_setr_epi32 emu_mm512_setr_epi32
 #undef _mm512_setr_epi64
 #define _mm512_setr_epi64 emu_mm512_setr_epi64
-#undef _mm512_setzero_si512
-#define _mm512_setzero_si512 emu_mm512_setzero_si512
 #undef _mm512_slli_epi32
 #define _mm512_slli_epi32 emu_mm512_slli_epi32
 #undef _mm512_srli_epi32
 #define _mm512_srli_epi32 emu_mm512_srli_epi32
-#undef _mm512_storeu_pd
-#define _mm512_storeu_pd emu_mm512_storeu_pd
 #undef _mm512_storeu_ps
 #define _mm512_storeu_ps emu_mm512_storeu_ps
 #undef _mm512_storeu_si512
@@ -475,16 +450,8 @@ EMU __m512d emu_mm512_maskz_permutex2var_pd(__mmask8 k, __m512d a, __m512i x, __
 #define _mm512_unpacklo_epi64 emu_mm512_unpacklo_epi64
 #undef _mm_cmplt_epu8_mask
 #define _mm_cmplt_epu8_mask emu_mm_cmplt_epu8_mask
-#undef _mm_cmpneq_epi16_mask
-#define _mm_cmpneq_epi16_mask emu_mm_cmpneq_epi16_mask
 #undef _mm_maskz_loadu_epi16
 #define _mm_maskz_loadu_epi16 emu_mm_maskz_loadu_epi16
-#undef _mm_maskz_loadu_pd
-#define _mm_maskz_loadu_pd emu_mm_maskz_loadu_pd
-#undef _mm_maskz_loadu_ps
-#define _mm_maskz_loadu_ps emu_mm_maskz_loadu_ps
-#undef _mm_maskz_mov_epi16
-#define _mm_maskz_mov_epi16 emu_mm_maskz_mov_epi16
 #undef _mm_test_epi16_mask
 #define _mm_test_epi16_mask emu_mm_test_epi16_mask
 #endif

@@ -42,19 +42,15 @@
         char block[2][sizeof x];                                                                  \
         simd_copy_lanes(block[0], before, upper, size, sizeof x);                                 \
         simd_copy_lanes(block[1], behind, lower, size, sizeof x);                                 \
-        LOAD_##kind(&y, block[0]);                                                                \
-        LOAD_##kind(&z, block[1]);                                                                \
+        simd_load_as(&y, block[0], kind);                                                         \
+        simd_load_as(&z, block[1], kind);                                                         \
     } else {                                                                                      \
-        simd_lanes_##size(&some, upper);                                                          \
-        simd_load_lanes_##kind(&y, before, &some);                                                \
-        simd_lanes_##size(&some, lower);                                                          \
-        simd_load_lanes_##kind(&z, behind, &some);                                                \
+        simd_find_lanes(&some, upper, size);                                                      \
+        simd_load_lanes(&y, before, &some, kind);                                                 \
+        simd_find_lanes(&some, lower, size);                                                      \
+        simd_load_lanes(&z, behind, &some, kind);                                                 \
     }                                                                                             \
     STORE_TWO
-#define LOAD_f32 simd_load
-#define LOAD_f64 simd_load
-#define LOAD_half simd_load_half
-#define LOAD_bfloat simd_load_bfloat
 
 /* The lanes whose bytes of b are odd. */
 #define AT(kind, size, bytes)                                         \
@@ -63,16 +59,16 @@
     for (size_t i = 0; i < sizeof x; i++)                             \
         ones[i] = ((const unsigned char *)b)[i / (size)] & 1 ? -1 : 0; \
     simd_lanes_at(&some, ones, size);                                 \
-    simd_load_lanes_##kind(&x, a, &some);                             \
+    simd_load_lanes(&x, a, &some, kind);                              \
     simd_store(to, &x);
 
 OF_EACH(copy, simd_load(&x, a); simd_store(to, &x);)
 OF_EACH(stream, simd_load(&x, a); simd_stream(to, &x); simd_fence();)
-OF_EACH(add_f32, simd_load(&x, a); simd_load(&y, b); simd_add_f32(&z, &x, &y); simd_store(to, &z);)
-OF_EACH(add_f64, simd_load(&x, a); simd_load(&y, b); simd_add_f64(&z, &x, &y); simd_store(to, &z);)
-OF_EACH(plus_zero_f32, simd_load(&x, a); simd_plus_zero_f32(&x); simd_store(to, &x);)
-OF_EACH(plus_zero_f64, simd_load(&x, a); simd_plus_zero_f64(&x); simd_store(to, &x);)
-OF_EACH(plus_zero_bits, simd_load(&x, a); simd_plus_zero_bits(&x); simd_store(to, &x);)
+OF_EACH(add_f32, simd_load(&x, a); simd_load(&y, b); simd_add(&z, &x, &y, 4); simd_store(to, &z);)
+OF_EACH(add_f64, simd_load(&x, a); simd_load(&y, b); simd_add(&z, &x, &y, 8); simd_store(to, &z);)
+OF_EACH(plus_zero_f32, simd_load(&x, a); simd_plus_zero(&x, 4); simd_store(to, &x);)
+OF_EACH(plus_zero_f64, simd_load(&x, a); simd_plus_zero(&x, 8); simd_store(to, &x);)
+OF_EACH(plus_zero_bits, simd_load(&x, a); simd_plus_zero(&x, 2); simd_store(to, &x);)
 OF_EACH(load_half, simd_load_half(&x, a); simd_store(to, &x);)
 OF_EACH(load_bfloat, simd_load_bfloat(&x, a); simd_store(to, &x);)
 OF_EACH(load_as_f32, simd_load_as(&x, a, SIMD_F32); simd_store(to, &x);)
@@ -82,73 +78,75 @@ OF_EACH(zero, simd_load(&x, a); simd_zero(&x); simd_store(to, &x);)
 OF_EACH(and, simd_load(&x, a); simd_load(&y, b); simd_and(&z, &x, &y); simd_store(to, &z);)
 OF_EACH(store_half, simd_load(&x, a); simd_store_half(to, &x);)
 OF_EACH(store_bfloat, simd_load(&x, a); simd_tidy_nans(&x); simd_store_bfloat(to, &x);)
-OF_EACH(count_4, simd_load(&x, a); simd_count_4(&y, &x, -5); simd_store(to, &y);)
-OF_EACH(count_8, simd_load(&x, a); simd_count_8(&y, &x, -5); simd_store(to, &y);)
+OF_EACH(store_as_f32, simd_load(&x, a); simd_store_as(to, &x, SIMD_F32);)
+OF_EACH(store_as_half, simd_load(&x, a); simd_store_as(to, &x, SIMD_HALF);)
+OF_EACH(count_4, simd_load(&x, a); simd_count(&y, &x, -5, 4); simd_store(to, &y);)
+OF_EACH(count_8, simd_load(&x, a); simd_count(&y, &x, -5, 8); simd_store(to, &y);)
 /* a: the greatest yet and their places; b: what is compared and its places. */
 #define LOAD_FOUR                                                 \
     __typeof__(x) place;                                          \
     simd_load(&y, a); simd_load(&z, (const char *)a + sizeof x);  \
     simd_load(&x, b); simd_load(&place, (const char *)b + sizeof x);
-OF_EACH(take_greater_f32, LOAD_FOUR simd_take_greater_f32(&y, &z, &x, &place); STORE_TWO)
-OF_EACH(take_greater_f64, LOAD_FOUR simd_take_greater_f64(&y, &z, &x, &place); STORE_TWO)
+OF_EACH(take_greater_f32, LOAD_FOUR simd_take_greater(&y, &z, &x, &place, 4); STORE_TWO)
+OF_EACH(take_greater_f64, LOAD_FOUR simd_take_greater(&y, &z, &x, &place, 8); STORE_TWO)
 OF_EACH(mark_equal_2, simd_load(&x, a); simd_load(&y, b); simd_mark_equal_2(&y, &x, 0x8001, 16); simd_store(to, &y);)
-OF_EACH(cut_4_to_2, simd_load(&x, a); simd_cut_4_to_2(to, &x);)
-OF_EACH(cut_8_to_2, simd_load(&x, a); simd_cut_8_to_2(to, &x);)
-OF_EACH(cut_8_to_4, simd_load(&x, a); simd_cut_8_to_4(to, &x);)
-OF_EACH(load_in_turn_4, simd_load_in_turn_4(&y, &z, a); (void)x; STORE_TWO)
-OF_EACH(load_in_turn_8, simd_load_in_turn_8(&y, &z, a); (void)x; STORE_TWO)
+OF_EACH(cut_4_to_2, simd_load(&x, a); simd_cut(to, &x, 4, 2);)
+OF_EACH(cut_8_to_2, simd_load(&x, a); simd_cut(to, &x, 8, 2);)
+OF_EACH(cut_8_to_4, simd_load(&x, a); simd_cut(to, &x, 8, 4);)
+OF_EACH(load_in_turn_4, simd_load_in_turn(&y, &z, a, 4); (void)x; STORE_TWO)
+OF_EACH(load_in_turn_8, simd_load_in_turn(&y, &z, a, 8); (void)x; STORE_TWO)
 OF_EACH(load_halves_in_turn, simd_load_halves_in_turn(&y, &z, a); (void)x; STORE_TWO)
-OF_EACH(scale_f32, simd_load(&x, a); simd_scale_f32(&y, &x, 0.3f); simd_store(to, &y);)
-OF_EACH(scale_f64, simd_load(&x, a); simd_scale_f64(&y, &x, 0.3); simd_store(to, &y);)
-OF_EACH(multiply_f32, simd_load(&x, a); simd_load(&y, b); simd_multiply_f32(&z, &x, &y); simd_store(to, &z);)
-OF_EACH(multiply_f64, simd_load(&x, a); simd_load(&y, b); simd_multiply_f64(&z, &x, &y); simd_store(to, &z);)
+OF_EACH(scale_f32, simd_load(&x, a); simd_scale(&y, &x, 0.3f, 4); simd_store(to, &y);)
+OF_EACH(scale_f64, simd_load(&x, a); simd_scale(&y, &x, 0.3, 8); simd_store(to, &y);)
+OF_EACH(multiply_f32, simd_load(&x, a); simd_load(&y, b); simd_multiply(&z, &x, &y, 4); simd_store(to, &z);)
+OF_EACH(multiply_f64, simd_load(&x, a); simd_load(&y, b); simd_multiply(&z, &x, &y, 8); simd_store(to, &z);)
 OF_EACH(least_4, simd_load(&x, a); simd_load(&y, b); simd_least_4(&z, &x, &y); simd_store(to, &z);)
-OF_EACH(fill_2, simd_fill_2(&x, b); simd_store(to, &x); (void)a;)
-OF_EACH(fill_4, simd_fill_4(&x, b); simd_store(to, &x); (void)a;)
-OF_EACH(fill_8, simd_fill_8(&x, b); simd_store(to, &x); (void)a;)
+OF_EACH(fill_2, simd_fill(&x, b, 2); simd_store(to, &x); (void)a;)
+OF_EACH(fill_4, simd_fill(&x, b, 4); simd_store(to, &x); (void)a;)
+OF_EACH(fill_8, simd_fill(&x, b, 8); simd_store(to, &x); (void)a;)
 OF_EACH(store_halves_in_turn, simd_load(&x, a); simd_load(&y, b); simd_store_halves_in_turn(to, &x, &y);)
 OF_EACH(widen_bfloats, simd_load(&x, a); simd_widen_bfloats(&y, &z, &x); STORE_TWO)
 OF_EACH(narrow_bfloats, simd_load(&y, a); simd_load(&z, b); simd_tidy_nans(&y); simd_tidy_nans(&z);
         simd_narrow_bfloats(&x, &y, &z); simd_store(to, &x);)
 
-OF_EACH(load_lanes_f32, WORD(4) simd_lanes_4(&some, word); simd_load_lanes_f32(&x, a, &some); simd_store(to, &x);)
-OF_EACH(load_lanes_f64, WORD(8) simd_lanes_8(&some, word); simd_load_lanes_f64(&x, a, &some); simd_store(to, &x);)
-OF_EACH(load_lanes_half, WORD(4) simd_lanes_2(&some, word); simd_load_lanes_half(&x, a, &some); simd_store(to, &x);)
-OF_EACH(load_lanes_bfloat, WORD(4) simd_lanes_2(&some, word); simd_load_lanes_bfloat(&x, a, &some); simd_store(to, &x);)
-OF_EACH(alone_f32, ALONE(f32, 4, 4, SIMD_READS_ALL_4))
-OF_EACH(alone_f64, ALONE(f64, 8, 8, SIMD_READS_ALL_4))
-OF_EACH(alone_half, ALONE(half, 2, 4, SIMD_READS_ALL_2))
-OF_EACH(alone_bfloat, ALONE(bfloat, 2, 4, SIMD_READS_ALL_2))
-OF_WIDTH(lanes_at_2, vector, simd_vector, AT(half, 2, 4))
-OF_WIDTH(lanes_at_4, vector, simd_vector, AT(f32, 4, 4))
-OF_WIDTH(lanes_at_8, vector, simd_vector, AT(f64, 8, 8))
+OF_EACH(load_lanes_f32, WORD(4) simd_find_lanes(&some, word, 4); simd_load_lanes(&x, a, &some, SIMD_F32); simd_store(to, &x);)
+OF_EACH(load_lanes_f64, WORD(8) simd_find_lanes(&some, word, 8); simd_load_lanes(&x, a, &some, SIMD_F64); simd_store(to, &x);)
+OF_EACH(load_lanes_half, WORD(4) simd_find_lanes(&some, word, 2); simd_load_lanes(&x, a, &some, SIMD_HALF); simd_store(to, &x);)
+OF_EACH(load_lanes_bfloat, WORD(4) simd_find_lanes(&some, word, 2); simd_load_lanes(&x, a, &some, SIMD_BFLOAT); simd_store(to, &x);)
+OF_EACH(alone_f32, ALONE(SIMD_F32, 4, 4, SIMD_READS_ALL_4))
+OF_EACH(alone_f64, ALONE(SIMD_F64, 8, 8, SIMD_READS_ALL_4))
+OF_EACH(alone_half, ALONE(SIMD_HALF, 2, 4, SIMD_READS_ALL_2))
+OF_EACH(alone_bfloat, ALONE(SIMD_BFLOAT, 2, 4, SIMD_READS_ALL_2))
+OF_WIDTH(lanes_at_2, vector, simd_vector, AT(SIMD_HALF, 2, 4))
+OF_WIDTH(lanes_at_4, vector, simd_vector, AT(SIMD_F32, 4, 4))
+OF_WIDTH(lanes_at_8, vector, simd_vector, AT(SIMD_F64, 8, 8))
 OF_EACH(copy_first, simd_copy_first(to, a, *(const unsigned char *)b % sizeof x & ~1u, sizeof x); (void)x;)
 
-OF_EACH(interleave_2, simd_load(&x, a); simd_load(&y, b); simd_interleave_2(&y, &z, &x, &y); STORE_TWO)
-OF_EACH(interleave_4, simd_load(&x, a); simd_load(&y, b); simd_interleave_4(&y, &z, &x, &y); STORE_TWO)
-OF_EACH(interleave_8, simd_load(&x, a); simd_load(&y, b); simd_interleave_8(&y, &z, &x, &y); STORE_TWO)
-OF_EACH(slide_4, simd_load(&x, a); simd_load(&y, b); simd_slide_4(&z, &x, &y, 2); simd_store(to, &z);)
-OF_EACH(slide_8, simd_load(&x, a); simd_load(&y, b); simd_slide_8(&z, &x, &y, 2); simd_store(to, &z);)
-OF_EACH(triple_4, simd_load(&x, a); simd_triple_4(&x, &y, &z, &x); simd_store(to, &x);
+OF_EACH(interleave_2, simd_load(&x, a); simd_load(&y, b); simd_interleave(&y, &z, &x, &y, 2); STORE_TWO)
+OF_EACH(interleave_4, simd_load(&x, a); simd_load(&y, b); simd_interleave(&y, &z, &x, &y, 4); STORE_TWO)
+OF_EACH(interleave_8, simd_load(&x, a); simd_load(&y, b); simd_interleave(&y, &z, &x, &y, 8); STORE_TWO)
+OF_EACH(slide_4, simd_load(&x, a); simd_load(&y, b); simd_slide(&z, &x, &y, 2, 4); simd_store(to, &z);)
+OF_EACH(slide_8, simd_load(&x, a); simd_load(&y, b); simd_slide(&z, &x, &y, 2, 8); simd_store(to, &z);)
+OF_EACH(triple_4, simd_load(&x, a); simd_triple(&x, &y, &z, &x, 4); simd_store(to, &x);
         simd_store((char *)to + sizeof x, &y); simd_store((char *)to + 2 * sizeof x, &z);)
-OF_EACH(triple_8, simd_load(&x, a); simd_triple_8(&x, &y, &z, &x); simd_store(to, &x);
+OF_EACH(triple_8, simd_load(&x, a); simd_triple(&x, &y, &z, &x, 8); simd_store(to, &x);
         simd_store((char *)to + sizeof x, &y); simd_store((char *)to + 2 * sizeof x, &z);)
 OF_BLOCKS(load_apart, simd_load_apart(&x, a, 48); simd_store(to, &x);)
-OF_BLOCKS(zip_low_2, simd_load(&x, a); simd_load(&y, b); simd_zip_low_2(&z, &x, &y); simd_store(to, &z);)
-OF_BLOCKS(zip_high_2, simd_load(&x, a); simd_load(&y, b); simd_zip_high_2(&z, &x, &y); simd_store(to, &z);)
-OF_BLOCKS(zip_low_4, simd_load(&x, a); simd_load(&y, b); simd_zip_low_4(&z, &x, &y); simd_store(to, &z);)
-OF_BLOCKS(zip_high_4, simd_load(&x, a); simd_load(&y, b); simd_zip_high_4(&z, &x, &y); simd_store(to, &z);)
-OF_BLOCKS(zip_low_8, simd_load(&x, a); simd_load(&y, b); simd_zip_low_8(&z, &x, &y); simd_store(to, &z);)
-OF_BLOCKS(zip_high_8, simd_load(&x, a); simd_load(&y, b); simd_zip_high_8(&z, &x, &y); simd_store(to, &z);)
+OF_BLOCKS(zip_low_2, simd_load(&x, a); simd_load(&y, b); simd_zip_low(&z, &x, &y, 2); simd_store(to, &z);)
+OF_BLOCKS(zip_high_2, simd_load(&x, a); simd_load(&y, b); simd_zip_high(&z, &x, &y, 2); simd_store(to, &z);)
+OF_BLOCKS(zip_low_4, simd_load(&x, a); simd_load(&y, b); simd_zip_low(&z, &x, &y, 4); simd_store(to, &z);)
+OF_BLOCKS(zip_high_4, simd_load(&x, a); simd_load(&y, b); simd_zip_high(&z, &x, &y, 4); simd_store(to, &z);)
+OF_BLOCKS(zip_low_8, simd_load(&x, a); simd_load(&y, b); simd_zip_low(&z, &x, &y, 8); simd_store(to, &z);)
+OF_BLOCKS(zip_high_8, simd_load(&x, a); simd_load(&y, b); simd_zip_high(&z, &x, &y, 8); simd_store(to, &z);)
 
 #define STORE_THREE simd_store(to, &x); simd_store((char *)to + 16, &y); simd_store((char *)to + 32, &z);
 #define LOAD_THREE simd_load(&x, a); simd_load(&y, (const char *)a + 16); simd_load(&z, (const char *)a + 32);
-OF_WIDTH(unzip_three_2, 16, simd_vector_16, simd_unzip_three_2(&x, &y, &z, a); STORE_THREE)
-OF_WIDTH(unzip_three_4, 16, simd_vector_16, simd_unzip_three_4(&x, &y, &z, a); STORE_THREE)
+OF_WIDTH(unzip_three_2, 16, simd_vector_16, simd_unzip_three(&x, &y, &z, a, 2); STORE_THREE)
+OF_WIDTH(unzip_three_4, 16, simd_vector_16, simd_unzip_three(&x, &y, &z, a, 4); STORE_THREE)
 
-OF_WIDTH(zip_three_2, 16, simd_vector_16, LOAD_THREE simd_zip_three_2(to, &x, &y, &z);)
-OF_WIDTH(zip_three_4, 16, simd_vector_16, LOAD_THREE simd_zip_three_4(to, &x, &y, &z);)
-OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y, &z);)
+OF_WIDTH(zip_three_2, 16, simd_vector_16, LOAD_THREE simd_zip_three(to, &x, &y, &z, 2);)
+OF_WIDTH(zip_three_4, 16, simd_vector_16, LOAD_THREE simd_zip_three(to, &x, &y, &z, 4);)
+OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three(to, &x, &y, &z, 8);)
 
 /* Numbers at a that are chosen. By the words at b behind two bytes: the first tells the bit that they are loaded for, the
  * second how far below it lies the one that is asked. `whole`: all of them may be read, else those that are chosen. */
@@ -179,7 +177,7 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
     const int begin = ((const unsigned char *)b)[1] % (lanes + 1);        \
     simd_ask(&asked, bit, lane);                                          \
     simd_load_words(&y, (const char *)b + 2, &asked, lane);               \
-    simd_lanes_##lane(&some, simd_lane_word(begin, lanes));               \
+    simd_find_lanes(&some, simd_lane_word(begin, lanes), lane);              \
     simd_keep_words(&y, &some);                                           \
     simd_load_if(&x, &y, &asked, 0, a, kind, 1);                          \
     simd_store(to, &x);                                                   \
@@ -206,7 +204,7 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
 #define SOME_EQUAL(kind, lane)                                                               \
     simd_lanes some;                                                                         \
     const int lanes = sizeof x / (lane), begin = *(const unsigned char *)b % (lanes + 1);    \
-    simd_lanes_4(&some, simd_lane_word(begin, lanes));                                       \
+    simd_find_lanes(&some, simd_lane_word(begin, lanes), 4);                                       \
     simd_load_some_indices(&y, (const char *)b + 4 - 4 * begin, &some, lane);                \
     simd_range(&z, 0, 0, lane);                                                              \
     simd_load_if(&x, &y, &z, SIMD_BY_INDEX, (const char *)a - (lane) * begin, kind, 1);      \
@@ -221,19 +219,16 @@ OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three_8(to, &x, &y
 /* Into what b holds behind two bytes, which tell the lanes. */
 #define STORE_LANES(kind, lane)                                                  \
     WORD(lane)                                                                   \
-    simd_lanes_##lane(&some, word);                                              \
-    memcpy(to, (const char *)b + 2, sizeof x * (bytes_of_##kind) / (lane));      \
-    simd_load(&x, a); tidy_##kind(&x);                                           \
-    simd_store_lanes_##kind(to, &x, &some);
-#define tidy_f32(x)
-#define tidy_f64(x)
-#define tidy_half(x)
-#define tidy_bfloat(x) simd_tidy_nans(x)
-enum { bytes_of_f32 = 4, bytes_of_f64 = 8, bytes_of_half = 2, bytes_of_bfloat = 2 };
-OF_WIDTH(store_lanes_f32, vector, simd_vector, STORE_LANES(f32, 4))
-OF_WIDTH(store_lanes_f64, vector, simd_vector, STORE_LANES(f64, 8))
-OF_WIDTH(store_lanes_half, vector, simd_vector, STORE_LANES(half, 4))
-OF_WIDTH(store_lanes_bfloat, vector, simd_vector, STORE_LANES(bfloat, 4))
+    simd_find_lanes(&some, word, lane);                                          \
+    memcpy(to, (const char *)b + 2, sizeof x * (kind == SIMD_F64 ? 8 : kind == SIMD_F32 ? 4 : 2) / (lane)); \
+    simd_load(&x, a);                                                            \
+    if (kind == SIMD_BFLOAT)                                                     \
+        simd_tidy_nans(&x);                                                      \
+    simd_store_lanes(to, &x, &some, kind);
+OF_WIDTH(store_lanes_f32, vector, simd_vector, STORE_LANES(SIMD_F32, 4))
+OF_WIDTH(store_lanes_f64, vector, simd_vector, STORE_LANES(SIMD_F64, 8))
+OF_WIDTH(store_lanes_half, vector, simd_vector, STORE_LANES(SIMD_HALF, 4))
+OF_WIDTH(store_lanes_bfloat, vector, simd_vector, STORE_LANES(SIMD_BFLOAT, 4))
 OF_WIDTH(bit_f32, vector, simd_vector, BIT(SIMD_F32, 4, 1))
 OF_WIDTH(bit_f64, vector, simd_vector, BIT(SIMD_F64, 8, 1))
 OF_WIDTH(bit_half, vector, simd_vector, BIT(SIMD_HALF, 4, 1))
@@ -267,35 +262,35 @@ OF_WIDTH(shift_in_16, vector, simd_vector, SHIFT_IN(16))
         first[i] = (char)(first[i - 1] + (i <= shift ? 1 : i > shift + results ? 0 : \
                                           ((const unsigned char *)b)[i - shift] % ((most) + 1)));
 OF_WIDTH(lookup_4, vector, simd_vector, FIRST(sizeof x / 4 / 2, 2)
-         simd_places_4(all, windows, first, results, results, 0, 0);
-         simd_load(&x, a); simd_lookup_4(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+         simd_find_places(all, windows, first, results, results, 0, 0, 4);
+         simd_load(&x, a); simd_lookup(&x, &x, &all[windows - 1], 4); simd_store(to, &x);)
 OF_WIDTH(lookup_late_4, vector, simd_vector, FIRST(1, 20)
-         simd_places_4(all, windows, first, results, results, 4, 4);
-         simd_load(&x, a); simd_lookup_4(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+         simd_find_places(all, windows, first, results, results, 4, 4, 4);
+         simd_load(&x, a); simd_lookup(&x, &x, &all[windows - 1], 4); simd_store(to, &x);)
 OF_WIDTH(lookup_two_4, vector, simd_vector, FIRST(sizeof x / 4, 2)
-         simd_places_4(all, windows, first, results, results, 1, 0);
-         simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_lookup_two_4(&x, &x, &y, &all[windows - 1]);
+         simd_find_places(all, windows, first, results, results, 1, 0, 4);
+         simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_lookup_two(&x, &x, &y, &all[windows - 1], 4);
          simd_store(to, &x);)
 OF_WIDTH(lookup_8, vector, simd_vector, FIRST(sizeof x / 8 / 2, 2)
-         simd_places_8(all, windows, first, results, results, 0, 0);
-         simd_load(&x, a); simd_lookup_8(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+         simd_find_places(all, windows, first, results, results, 0, 0, 8);
+         simd_load(&x, a); simd_lookup(&x, &x, &all[windows - 1], 8); simd_store(to, &x);)
 OF_WIDTH(lookup_late_8, vector, simd_vector, FIRST(1, 20)
-         simd_places_8(all, windows, first, results, results, 4, 4);
-         simd_load(&x, a); simd_lookup_8(&x, &x, &all[windows - 1]); simd_store(to, &x);)
+         simd_find_places(all, windows, first, results, results, 4, 4, 8);
+         simd_load(&x, a); simd_lookup(&x, &x, &all[windows - 1], 8); simd_store(to, &x);)
 OF_WIDTH(lookup_two_8, vector, simd_vector, FIRST(sizeof x / 8, 2)
-         simd_places_8(all, windows, first, results, results, 1, 0);
-         simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_lookup_two_8(&x, &x, &y, &all[windows - 1]);
+         simd_find_places(all, windows, first, results, results, 1, 0, 8);
+         simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_lookup_two(&x, &x, &y, &all[windows - 1], 8);
          simd_store(to, &x);)
 OF_WIDTH(lookup_bfloats, vector, simd_vector, FIRST(sizeof x / 4, 2)
-         simd_places_4(all, windows, first, results, results, 1, 0);
+         simd_find_places(all, windows, first, results, results, 1, 0, 4);
          simd_lookup_bfloats(&x, a, &all[windows - 1]); simd_store(to, &x);)
 OF_WIDTH(block, vector, simd_vector, const int blocks = sizeof x / 16; simd_load(&x, a);
          for (int k = 0; k < blocks; k++) simd_block(&y, &x, k), memcpy((char *)to + 16 * k, &y, 16);)
 OF_WIDTH(join, vector, simd_vector, simd_load(&x, a); simd_load(&y, b); simd_join(&y, &z, &x, &y); STORE_TWO)
-OF_WIDTH(add_pairs_f32, vector, simd_vector,
-         simd_load(&x, a); simd_load(&y, b); simd_add_pairs_f32(&x, &x, &y); simd_store(to, &x);)
-OF_WIDTH(add_pairs_f64, vector, simd_vector,
-         simd_load(&x, a); simd_load(&y, b); simd_add_pairs_f64(&x, &x, &y); simd_store(to, &x);)
+OF_WIDTH(add_pairs_4, vector, simd_vector,
+         simd_load(&x, a); simd_load(&y, b); simd_add_pairs(&x, &x, &y, 4); simd_store(to, &x);)
+OF_WIDTH(add_pairs_8, vector, simd_vector,
+         simd_load(&x, a); simd_load(&y, b); simd_add_pairs(&x, &x, &y, 8); simd_store(to, &x);)
 
 #define NAMED(name) {#name, name},
 #define OF_EACH_NAMED(name) NAMED(name##_vector) NAMED(name##_half) NAMED(name##_16)
@@ -320,6 +315,8 @@ static const struct {
     OF_EACH_NAMED(and)
     OF_EACH_NAMED(store_half)
     OF_EACH_NAMED(store_bfloat)
+    OF_EACH_NAMED(store_as_f32)
+    OF_EACH_NAMED(store_as_half)
     OF_EACH_NAMED(scale_f32)
     OF_EACH_NAMED(count_4)
     OF_EACH_NAMED(count_8)
@@ -407,8 +404,8 @@ static const struct {
     NAMED(lookup_bfloats_vector)
     NAMED(block_vector)
     NAMED(join_vector)
-    NAMED(add_pairs_f32_vector)
-    NAMED(add_pairs_f64_vector)
+    NAMED(add_pairs_4_vector)
+    NAMED(add_pairs_8_vector)
 };
 
 struct call {
