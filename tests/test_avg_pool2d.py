@@ -288,10 +288,11 @@ def test_every_kernel_stride_and_padding(kernel, dtype, rng):
         check_both_entry_points(Pool(shape, kernel, stride, padding, ceil_mode, include, override), dtype, rng)
 
 
-# Channels by the cache line, and a rest; stride 1 up to the most running sums and beyond; pairs and triples of columns
-# that begin with each phase.
+# Channels by the cache line, and a rest, of one channel too; stride 1 up to the most running sums and beyond; pairs and
+# triples of columns that begin with each phase.
 SIDE_BY_SIDE = [
     Pool((2, 35, 18, 21), 3, 1, 1),
+    Pool((2, 33, 18, 21), 3, 1, 1),
     Pool((2, 37, 9, 40), 3, 1, 1, False, False),
     Pool((1, 70, 7, 5), 5, 1, 2),
     Pool((2, 33, 17, 38), 3, 2, 1),

@@ -354,9 +354,9 @@ cdef void walk_terms(const Walk* w, element* to, int64_t n, int64_t taps) noexce
         walk_columns(w, to, n, 5, True)
 
 
-cdef inline bint walks_in_place(const AvgPool2dPlan* plan, const element* numbers) noexcept nogil:
+cdef inline bint walks_in_place(const AvgPool2dPlan* plan, int64_t along, const element* numbers) noexcept nogil:
     return (plan.taps > 0 and not reads_all(numbers) and plan.constant_divisor and plan.rounding == ROUND_NONE
-            and (plan.grad_output_strides[3] == 1 or plan.group > 1))
+            and along == 1)
 
 
 cdef void walk_band(const AvgPool2dPlan* plan, const Tile* t, const char* source, int64_t source_row, int64_t window,
@@ -444,7 +444,7 @@ cdef void sum_band(const AvgPool2dPlan* plan, const Tile* t, const element* sour
     cdef int64_t made = most(first, 0)                  # those before have been
     cdef int64_t base = made                            # of the scratch's first row
     cdef int64_t end, some
-    if walks_in_place(plan, source):
+    if walks_in_place(plan, along, source):
         walk_band(plan, t, <const char*>source, source_row, t.begin, down * <int64_t>sizeof(element), grad_input__hw,
                   h.first + q, rows, False)
         return
