@@ -11,8 +11,8 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport MOST_COLUMNS
 from aclnn_bw._kernels.rows cimport widened
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, bfloat, count, element, load_cells, load_in_turn, real, simd_cut, simd_store, simd_tidy_nans, store,
-    take_greater, vec, vector, vector_16, vector_half,
+    HALF_BYTES, VECTOR_BYTES, bfloat, count, element, load_cells, load_in_turn, real, simd_cut, simd_store,
+    simd_tidy_nans, store, take_greater, vec, vector, vector_16, vector_half,
 )
 
 # Rows of windows that are compared with rows of the image in the scratch: with all of their kernel rows and columns, or
