@@ -76,3 +76,28 @@ def test_a_source_folder_that_is_not_compiled_says_so(tmp_path):
     )
     assert done.returncode == 1
     assert "ImportError: aclnn_bw is imported from a source folder that is not compiled" in done.stderr
+
+
+KERNELS = ROOT / "aclnn_bw" / "_kernels"
+INTRINSIC = re.compile(r"\b_mm\d*_|\bv(?:ld|st|add|cvt|tbl|qtbl)\w*_[fsu]\d|__AVX|__SSE|__ARM")
+
+
+def functions(path):
+    """(name, lines) of each function of a Cython unit or a header."""
+    lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    if path.suffix == ".h":
+        begins = [i for i, line in enumerate(lines) if re.match(r"(?:SIMD_INLINE|static)\b.*\w\(", line)]
+        return [(lines[i], lines.index("}", i) + 1 - i) for i in begins]
+    begins = [i for i, line in enumerate(lines) if re.match(r"cdef [^#]*\w\(", line) and "extern" not in line]
+    tops = [i for i, line in enumerate(lines) if line and not line[0].isspace()] + [len(lines)]
+    return [(lines[i], len("\n".join(lines[i : min(t for t in tops if t > i)]).rstrip().split("\n"))) for i in begins]
+
+
+@pytest.mark.parametrize("path", sorted(path for path in KERNELS.iterdir() if path.suffix in (".pyx", ".pxd", ".h")),
+                         ids=lambda path: path.name)  # fmt: skip
+def test_kernels_can_be_held_in_mind(path):
+    source = path.read_text(encoding="utf-8")
+    assert source.count("\n") <= 700
+    assert [name for name, length in functions(path) if length > 80] == []
+    if not path.name.startswith("simd"):
+        assert INTRINSIC.search(source) is None
