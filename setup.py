@@ -243,7 +243,11 @@ class BuildNative(build_ext):
         """(C file, folder of the object, flags, macros) of every compilation of one unit."""
         folder, _, stem = name.rpartition(".")
         if source.parent == Path(PACKAGE, folder):  # written in C
-            return [(source, folder, [*common, *(openmp if stem == "parallel" else [])], [])]
+            flags = [*common, *(openmp if stem == "parallel" else [])]
+            if stem == "operators":     # defines what the public headers declare
+                headers = sorted(Path(PACKAGE, "include", "aclnnop").glob("*.h"))
+                flags += [word for header in headers for word in ("-include", f"aclnnop/{header.name}")]
+            return [(source, folder, flags, [])]
         macros = []
         if folder:
             macros = [("CYTHON_NO_PYINIT_EXPORT", None), *self.renamed(folder, stem, folder)]

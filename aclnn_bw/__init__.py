@@ -16,45 +16,11 @@ except ImportError as _missing:  # of _native itself; what fails within it has a
         "folder, or install it in place (pip install -e .)"
     ) from None
 
-from aclnn_bw._native import (
-    aclCreateIntArray,
-    aclCreateTensor,
-    aclDestroyAclOpExecutor,
-    aclDestroyIntArray,
-    aclDestroyTensor,
-    aclGetRecentErrMsg,
-    aclIntArray,
-    aclnnAvgPool2dBackward,
-    aclnnAvgPool2dBackwardGetWorkspaceSize,
-    aclnnIm2colBackward,
-    aclnnIm2colBackwardGetWorkspaceSize,
-    aclnnMaxPool2dWithMask,
-    aclnnMaxPool2dWithMaskBackward,
-    aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize,
-    aclnnMaxPool2dWithMaskGetWorkspaceSize,
-    aclnnReplicationPad2dBackward,
-    aclnnReplicationPad2dBackwardGetWorkspaceSize,
-    aclnnUpsampleNearestExact1dBackward,
-    aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize,
-    aclOpExecutor,
-    aclSetAclOpExecutorRepeatable,
-    aclSetInputTensorAddr,
-    aclSetOutputTensorAddr,
-    aclSetTensorAddr,
-    aclTensor,
-)
+from aclnn_bw._native import *  # noqa: F403  tensors, arrays, executors, and the functions of every operator
 from aclnn_bw._version import __version__
 from aclnn_bw.config import show_config
 from aclnn_bw.enums import CubeMathType, aclDataType, aclFormat, aclrtMemcpyKind, aclrtMemMallocPolicy
 from aclnn_bw.explanation import Explanation
-from aclnn_bw.functional import (
-    avg_pool2d_backward,
-    im2col_backward,
-    max_pool2d_with_mask,
-    max_pool2d_with_mask_backward,
-    replication_pad2d_backward,
-    upsample_nearest_exact1d_backward,
-)
 from aclnn_bw.mask import indices_to_mask, mask_shape, mask_to_indices
 from aclnn_bw.products import aclrtGetSocName, aclrtSetSocName, soc
 from aclnn_bw.runtime import (
@@ -147,35 +113,10 @@ __all__ = [
     "AclnnStatus",
     "CubeMathType",
     "Explanation",
-    "aclCreateIntArray",
-    "aclCreateTensor",
     "aclDataType",
-    "aclDestroyAclOpExecutor",
-    "aclDestroyIntArray",
-    "aclDestroyTensor",
     "aclFinalize",
     "aclFormat",
-    "aclGetRecentErrMsg",
     "aclInit",
-    "aclIntArray",
-    "aclOpExecutor",
-    "aclSetAclOpExecutorRepeatable",
-    "aclSetInputTensorAddr",
-    "aclSetOutputTensorAddr",
-    "aclSetTensorAddr",
-    "aclTensor",
-    "aclnnAvgPool2dBackward",
-    "aclnnAvgPool2dBackwardGetWorkspaceSize",
-    "aclnnIm2colBackward",
-    "aclnnIm2colBackwardGetWorkspaceSize",
-    "aclnnMaxPool2dWithMask",
-    "aclnnMaxPool2dWithMaskBackward",
-    "aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize",
-    "aclnnMaxPool2dWithMaskGetWorkspaceSize",
-    "aclnnReplicationPad2dBackward",
-    "aclnnReplicationPad2dBackwardGetWorkspaceSize",
-    "aclnnUpsampleNearestExact1dBackward",
-    "aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize",
     "aclrtCreateStream",
     "aclrtDestroyStream",
     "aclrtFree",
@@ -190,20 +131,14 @@ __all__ = [
     "aclrtStream",
     "aclrtSynchronizeDevice",
     "aclrtSynchronizeStream",
-    "avg_pool2d_backward",
     "get_num_threads",
-    "im2col_backward",
     "indices_to_mask",
     "mask_shape",
     "mask_to_indices",
-    "max_pool2d_with_mask",
-    "max_pool2d_with_mask_backward",
     "num_threads",
-    "replication_pad2d_backward",
     "set_num_threads",
     "show_config",
     "soc",
-    "upsample_nearest_exact1d_backward",
     "ACL_DT_UNDEFINED",
     "ACL_FLOAT",
     "ACL_FLOAT16",
@@ -267,6 +202,7 @@ __all__ = [
     "ACL_ERROR_RT_CONTEXT_NULL",
     "ACL_ERROR_BAD_ALLOC",
 ]
+__all__ += _native.__all__
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy.typing as npt
 
 import aclnn_bw
 from aclnn_bw._npy import BFLOAT16, Array, CommandError
-from aclnn_bw._runs import OPERATORS
+from aclnn_bw._records import OPERATORS
 
-_NAMES = {operator.name: set(operator.outputs) for operator in OPERATORS.values()}
 _BFLOAT16 = "bfloat16"  # an entry of this name lists the arrays that hold its bits as uint16
 _SHAPE = "_shape"  # self_shape may stand for self where its values are not read
 
@@ -97,16 +95,17 @@ def compare(path: str) -> tuple[str, list[Difference]]:
     """Run the operator of a dump on its inputs; return its name and how each output differs."""
     dump = _load(path)
     name = str(dump.pop("operator", "")).removeprefix("aclnn")
-    if name not in _NAMES:
-        raise CommandError(f"{path}: operator = {name!r}: must be one of {', '.join(map(repr, _NAMES))}")
+    if name not in OPERATORS:
+        raise CommandError(f"{path}: operator = {name!r}: must be one of {', '.join(map(repr, OPERATORS))}")
     product = str(dump.pop("soc", "Ascend910B"))
     layout = str(dump.pop("mask_layout", "bitmask"))
     phase_1 = getattr(aclnn_bw, f"aclnn{name}GetWorkspaceSize")
     arguments: dict[str, Any] = {}
     results: dict[str, tuple[Array, Array]] = {}
-    for argument in inspect.signature(phase_1).parameters:
+    for parameter in OPERATORS[name].two_phase:
+        argument = parameter.name
         value = dump.pop(argument, None)
-        if argument in _NAMES[name] and value is not None:
+        if parameter.kind == "written" and value is not None:
             ours = np.empty(value.shape, value.dtype)
             results[argument] = value, ours
             arguments[argument] = ours
@@ -115,7 +114,7 @@ def compare(path: str) -> tuple[str, list[Difference]]:
         elif argument + _SHAPE in dump:
             # Its values are not read: one element stands for all of them.
             arguments[argument] = dump.pop(argument + _SHAPE).tolist()
-        elif argument == "stride" and name == "AvgPool2dBackward":
+        elif parameter.nullable:
             arguments[argument] = None
         else:
             raise CommandError(f"{path}: {argument} is missing")

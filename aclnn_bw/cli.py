@@ -17,7 +17,8 @@ import numpy as np
 import aclnn_bw
 from aclnn_bw import _clib, _demos
 from aclnn_bw._npy import BFLOAT16, CommandError, describe, save
-from aclnn_bw._runs import OPERATORS
+from aclnn_bw._runs import OPERATORS, add_options, outputs
+from aclnn_bw._runs import arguments as arguments_of
 
 _PROGRAM = "aclnn-bw"
 
@@ -80,8 +81,8 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="do step by step what the CANN sample of an operator does")
     demo.add_argument(
-        "operator", nargs="?", default="avg_pool2d_backward", choices=_demos.DEMOS, metavar="OPERATOR",
-        help=f"{', '.join(_demos.DEMOS)} (default: %(default)s)",
+        "operator", nargs="?", default="avg_pool2d_backward", choices=OPERATORS, metavar="OPERATOR",
+        help=f"{', '.join(OPERATORS)} (default: %(default)s)",
     )  # fmt: skip
 
     config = commands.add_parser("config", help="what a compiler needs to build programs with the C library")
@@ -91,9 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run an operator on arrays of your own (.npy files)")
     operators = run.add_subparsers(dest="operator", required=True, metavar="OPERATOR")
     for name, operator in OPERATORS.items():
-        one = operators.add_parser(name, help=operator.summary, description=operator.summary)
-        for add_option in operator.options:
-            add_option(one)
+        text = f"{operator.name}: {operator.summary}"
+        one = operators.add_parser(name, help=text, description=text)
+        add_options(one, operator)
         _add_common_arguments(one)
 
     compare = commands.add_parser("compare", help="compare an operator's results, dumped elsewhere, with ours")
@@ -115,7 +116,7 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _demo(name: str) -> int:
     try:
-        return 0 if _demos.run(_demos.DEMOS[name]) else 1
+        return 0 if _demos.run(OPERATORS[name]) else 1
     except ValueError as error:  # the product of the process may lack the operator
         raise CommandError(str(error)) from None
 
@@ -145,7 +146,7 @@ def _run(options: argparse.Namespace) -> None:
     try:
         with aclnn_bw.num_threads(aclnn_bw.get_num_threads() if options.threads is None else options.threads):
             with aclnn_bw.soc(options.soc, **layout):
-                arguments = operator.arguments(options)
+                arguments = arguments_of(operator, options)
                 start = time.perf_counter_ns()
                 workspace_size, executor = phase_1(*arguments.values())
                 planned = time.perf_counter_ns()
@@ -166,7 +167,7 @@ def _run(options: argparse.Namespace) -> None:
     print(f"workspace    {workspace_size} bytes")
     print(f"phase 1      {_microseconds(planned - start)}")
     print(f"phase 2      {_microseconds(end - begin)} (one run, memory not yet touched)")
-    for name, option in operator.outputs.items():
+    for name, option in outputs(operator).items():
         path = getattr(options, option.removeprefix("--").replace("-", "_"))
         if path is not None:
             save(option, path, arguments[name])

@@ -9,20 +9,17 @@ import ml_dtypes
 import numpy
 
 from aclnn_bw import _native
+from aclnn_bw._records import OPERATORS
 from aclnn_bw._version import __version__
-from aclnn_bw.enums import aclDataType
-from aclnn_bw.products import PRODUCTS, aclrtGetSocName
+from aclnn_bw.products import aclrtGetSocName
 from aclnn_bw.threads import get_num_threads
 
 
 def _operators() -> dict[str, dict[str, list[str]]]:
     """Each operator's dtypes on each product."""
     return {
-        name: {
-            product: [dtype.name for dtype in aclDataType if _native.takes_dtype(op, index, dtype)]
-            for index, product in enumerate(PRODUCTS)
-        }
-        for op, name in _native.OPERATOR_NAMES.items()
+        name: {product: [dtype.name for dtype in dtypes] for product, dtypes in operator.dtypes.items()}
+        for name, operator in OPERATORS.items()
     }
 
 

@@ -21,18 +21,23 @@ class RuntimeDocstrings(griffe.Extension):
         """Complete the package once it is loaded."""
         native = pkg["_native"]
         runtime = importlib.import_module(native.path)
-        add_overloaded(native, runtime)
+        for name in add_overloaded(native, runtime):
+            if name in runtime.__all__ and name not in pkg.members:  # the package takes all of these
+                pkg.set_member(name, griffe.Alias(name, native[name], parent=pkg))
         add_docstrings(native, runtime)
         fence_examples(pkg)
 
 
-def add_overloaded(described: griffe.Module, runtime: Any) -> None:
-    """Give a function that the stubs have in several forms the signature that it runs with."""
+def add_overloaded(described: griffe.Module, runtime: Any) -> list[str]:
+    """Give each function that the stubs have in several forms the signature that it runs with; their names."""
+    added = []
     for name, forms in described.overloads.items():
         if forms and name not in described.members:
             signature = getattr(runtime, name).__doc__.partition("\n")[0]
             found = griffe.visit(described.path, filepath=described.filepath, code=f"def {signature}: ...")
             described.set_member(name, found[name])
+            added.append(name)
+    return added
 
 
 def add_docstrings(described: griffe.Module | griffe.Class, runtime: Any) -> None:

@@ -13,9 +13,11 @@ import types
 from pathlib import Path
 
 import pytest
+import stubs
 from engine_helpers import OPERATORS, TAKEN, run_python
 
 import aclnn_bw as a
+from aclnn_bw._records import OPERATORS as RECORDS
 
 POOL_DEFAULTS = "stride=None, padding=0, dilation=1, ceil_mode=False"
 
@@ -145,6 +147,19 @@ def test_public_names_are_documented(name):
 )
 def test_signatures(name, parameters):
     assert " ".join(inspect.signature(getattr(a, name)).parameters) == parameters
+
+
+@pytest.mark.parametrize("operator", RECORDS.values(), ids=RECORDS)
+def test_the_functions_have_the_parameters_of_their_record(operator):
+    """What a function gives to the reader of arguments is counted by the record alone."""
+    phase_1 = inspect.signature(getattr(a, f"aclnn{operator.name}GetWorkspaceSize"))
+    assert [*phase_1.parameters] == [parameter.name for parameter in operator.two_phase]
+    wanted = [p.one_call for p in operator.parameters if not (p.two_phase_only or p.always_new)]
+    assert [*inspect.signature(operator.function).parameters] == wanted
+
+
+def test_the_type_stubs_are_those_of_the_records():
+    assert stubs.STUB.read_text(encoding="utf-8") == stubs.stub(), "python tests/stubs.py --write makes them"
 
 
 def test_only_the_stream_has_a_default_in_the_two_phases():

@@ -1,6 +1,7 @@
 """The C names, as the public headers declare them: a definition that differs does not compile."""
-from libc.stdbool cimport bool
-from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from aclnn_bw._core.types cimport Arguments
 
 cdef extern from "acl/acl.h" nogil:
     ctypedef void* aclrtStream
@@ -36,48 +37,9 @@ cdef extern from "aclnn/acl_meta.h" nogil:
     aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, size_t index, aclTensor* tensor, void* addr) noexcept
     aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, size_t index, aclTensor* tensor, void* addr) noexcept
 
-cdef extern from "aclnnop/aclnn_max_pool2d_with_indices_backward.h" nogil:
-    aclnnStatus aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclTensor* self, const aclTensor* indices, const aclIntArray* kernelSize,
-        const aclIntArray* stride, const aclIntArray* padding, const aclIntArray* dilation, bool ceilMode,
-        aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept
-    aclnnStatus aclnnMaxPool2dWithMaskBackward(
-        void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) noexcept
-
-cdef extern from "aclnnop/aclnn_max_pool2d_with_indices.h" nogil:
-    aclnnStatus aclnnMaxPool2dWithMaskGetWorkspaceSize(
-        const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride, const aclIntArray* padding,
-        const aclIntArray* dilation, bool ceilMode, aclTensor* out, aclTensor* indices, uint64_t* workspaceSize,
-        aclOpExecutor** executor) noexcept
-    aclnnStatus aclnnMaxPool2dWithMask(
-        void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) noexcept
-
-cdef extern from "aclnnop/aclnn_upsample_nearest_exact1d_backward.h" nogil:
-    aclnnStatus aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclIntArray* outputSize, const aclIntArray* inputSize, double scales,
-        aclTensor* out, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept
-    aclnnStatus aclnnUpsampleNearestExact1dBackward(
-        void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) noexcept
-
-cdef extern from "aclnnop/aclnn_avgpool2d_backward.h" nogil:
-    aclnnStatus aclnnAvgPool2dBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride,
-        const aclIntArray* padding, bool ceilMode, bool countIncludePad, int64_t divisorOverride, int8_t cubeMathType,
-        aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept
-    aclnnStatus aclnnAvgPool2dBackward(
-        void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) noexcept
-
-cdef extern from "aclnnop/aclnn_im2col_backward.h" nogil:
-    aclnnStatus aclnnIm2colBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclIntArray* inputSize, const aclIntArray* kernelSize,
-        const aclIntArray* dilation, const aclIntArray* padding, const aclIntArray* stride, aclTensor* out,
-        uint64_t* workspaceSize, aclOpExecutor** executor) noexcept
-    aclnnStatus aclnnIm2colBackward(
-        void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) noexcept
-
-cdef extern from "aclnnop/aclnn_pad2d_backward.h" nogil:
-    aclnnStatus aclnnReplicationPad2dBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclTensor* self, const aclIntArray* padding, aclTensor* gradInput,
-        uint64_t* workspaceSize, aclOpExecutor** executor) noexcept
-    aclnnStatus aclnnReplicationPad2dBackward(
-        void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) noexcept
+cdef extern from "calls.h" nogil:
+    aclnnStatus phase_1 "aclnn_bw_phase_1" (
+        const char* name, const Arguments* arguments, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept
+    aclnnStatus phase_2 "aclnn_bw_phase_2" (
+        const char* name, int op, void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+        aclrtStream stream) noexcept

@@ -3,15 +3,9 @@
 A tensor or an array is memory of the caller's, from aclCreate... to aclDestroy...; an executor is a slot of handles.h.
 Everything here returns a status whose message is left for aclGetRecentErrMsg.
 """
-from libc.stdbool cimport bool
-from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t, uintptr_t, INT64_MAX
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t, INT64_MAX
 from libc.stdlib cimport free, malloc
 
-from aclnn_bw._core cimport avg_pool2d as core_avg_pool2d
-from aclnn_bw._core cimport im2col as core_im2col
-from aclnn_bw._core cimport max_pool2d as core_max_pool2d
-from aclnn_bw._core cimport replication_pad2d as core_replication_pad2d
-from aclnn_bw._core cimport upsample_nearest_exact1d as core_upsample
 from aclnn_bw._core.arithmetic cimport mul_overflows
 from aclnn_bw._core.checks cimport apart
 from aclnn_bw._core.dispatch cimport load_kernels
@@ -19,13 +13,13 @@ from aclnn_bw._core.executor cimport (
     accept, delete_executor, finish, make_repeatable, rebind, retract, run_range,
 )
 from aclnn_bw._core.names cimport TEXT, choose, tuple_text
+from aclnn_bw._core.operators cimport operator_of
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_bounds, tensor_meets, tensor_size
 from aclnn_bw._core.types cimport (
-    AVG_POOL2D_BACKWARD, C_CALL, DT_COMPLEX128, DT_COMPLEX64, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR,
-    ERR_INVALID, ERR_NULLPTR, IM2COL_BACKWARD, MAX_INTS, MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, MAX_RANK,
-    MAX_TENSORS, MISALIGNED, REPLICATION_PAD2D_BACKWARD, ROLE_READ, ROLE_WRITTEN, SUCCESS,
-    UPSAMPLE_NEAREST_EXACT1D_BACKWARD, WRITABLE, Context, Executor, IntArray, KernelTable, Run, Tensor,
+    C_CALL, DT_COMPLEX128, DT_COMPLEX64, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR,
+    MAX_ARRAYS, MAX_INTS, MAX_NUMBERS, MAX_RANK, MAX_TENSORS, MISALIGNED, READ, SUCCESS, WRITABLE, WRITTEN, Arguments,
+    Context, Executor, IntArray, KernelTable, Run, Tensor,
 )
 
 cdef extern from "runtime.h" nogil:
@@ -47,8 +41,6 @@ cdef extern from "runtime.h" nogil:
         void (*range)(void*, int64_t) noexcept nogil, void* run, int64_t ranges, int threads) noexcept
 
 cdef enum:
-    MOST_ARRAYS = 5         # int arrays of an operator
-    MOST_NUMBERS = 4
     RECIPE_SIZE = 704       # of a slot's room; a multiple of ALIGNMENT
 
 cdef extern from "handles.h" nogil:
@@ -77,7 +69,7 @@ cdef extern from "handles.h" nogil:
 cdef extern from * nogil:
     """
     /* Room for the table of kernels: a variable of Cython's own belongs to a module, and nothing makes one here. */
-    static void *aclnn_bw_table_room[64];
+    static aclnn_bw_kernel_table aclnn_bw_table;
 
     /* C++ programs delete[] what they are given; only operator new[] goes with that. Where the runtime of C++ is, both
      * of these are; AddressSanitizer brings the first alone, into programs in C too, which free. */
@@ -88,7 +80,7 @@ cdef extern from * nogil:
         return _Znam && __cxa_begin_catch ? _Znam(size) : malloc(size);
     }
     """
-    void* table_room "aclnn_bw_table_room"
+    KernelTable kernel_table "aclnn_bw_table"
     void* new_array "aclnn_bw_new_array" (size_t size) noexcept
 
 
@@ -96,10 +88,10 @@ cdef extern const void* aclnn_bw_load_table(int isa) noexcept nogil
 
 cdef const void* aclnn_bw_load_table(int isa) noexcept nogil:
     """Fill the table of kernels for an instruction set that the CPU has."""
-    if sizeof(KernelTable) > 64 * sizeof(void*) or sizeof(Recipe) > RECIPE_SIZE:
+    if sizeof(Recipe) > RECIPE_SIZE:
         return NULL     # for a developer who adds to them: nothing would work
-    load_kernels(isa, <KernelTable*>&table_room)
-    return &table_room
+    load_kernels(isa, &kernel_table)
+    return &kernel_table
 
 
 # --- tensors and arrays ---------------------------------------------------------------------------------------------
@@ -382,7 +374,7 @@ cdef int set_address(Slot* slot, size_t index, const void* tensor, void* addr, i
     if not executor.repeatable:
         return refuse(ERR_INNER, "executor: is not repeatable; call aclSetAclOpExecutorRepeatable first")
     for i in range(executor.tensors):
-        if role_written == -1 or (executor.roles[i] == ROLE_WRITTEN) == role_written:
+        if role_written == -1 or (executor.roles[i] == WRITTEN) == role_written:
             if count == index:
                 position = i
             count += 1
@@ -428,14 +420,6 @@ cdef aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, size_t index, a
 
 # --- phase 1 --------------------------------------------------------------------------------------------------------
 
-# The arguments of any operator: each kind in the order of the C call, what is missing at the end left null or 0.
-cdef struct Call:
-    int32_t op
-    (const Tensor*)[MAX_TENSORS] tensors
-    (const IntArray*)[MOST_ARRAYS] arrays
-    int64_t[MOST_NUMBERS] numbers
-    double scales
-
 # What the plan of a slot's last executor was made from, but for its tensors, which the executor has. A program calls
 # phase 1 again and again with other addresses alone; then the executor that still lies in the slot serves, for no plan
 # depends on addresses: aclSet*TensorAddr relies on that too. Both phases of a tiny call take less than a third of the
@@ -445,10 +429,10 @@ cdef struct Recipe:
     bint forked
     int32_t settings        # the number of their reading
     int32_t op
-    int64_t[MOST_NUMBERS] numbers
-    double scales
-    int64_t[MOST_ARRAYS] lengths    # -1: null
-    IntArray[MOST_ARRAYS] arrays
+    int64_t[MAX_NUMBERS] numbers
+    double real
+    int64_t[MAX_ARRAYS] lengths    # -1: null
+    IntArray[MAX_ARRAYS] arrays
     int64_t[MAX_TENSORS] lowest     # bytes of each tensor, from its data: the first, and behind the last
     int64_t[MAX_TENSORS] behind
     Executor* executor
@@ -466,16 +450,16 @@ cdef inline bint same_view(const Tensor* a, const Tensor* b) noexcept nogil:
     return True
 
 
-cdef bint same_call(const Recipe* recipe, const Settings* settings, const Call* call) noexcept nogil:
+cdef bint same_call(const Recipe* recipe, const Settings* settings, const Arguments* call) noexcept nogil:
     cdef const IntArray* array
     cdef int64_t i, j
     if (not recipe.valid or recipe.op != call.op or recipe.settings != settings.reading or recipe.forked != is_forked()
-            or recipe.scales != call.scales):
+            or recipe.real != call.real):
         return False
-    for i in range(MOST_NUMBERS):
+    for i in range(MAX_NUMBERS):
         if recipe.numbers[i] != call.numbers[i]:
             return False
-    for i in range(MOST_ARRAYS):
+    for i in range(MAX_ARRAYS):
         array = call.arrays[i]
         if recipe.lengths[i] != (array.size if array != NULL else -1):
             return False
@@ -488,7 +472,7 @@ cdef bint same_call(const Recipe* recipe, const Settings* settings, const Call* 
     return True
 
 
-cdef void remember(Recipe* recipe, const Settings* settings, const Call* call, Executor* made) noexcept nogil:
+cdef void remember(Recipe* recipe, const Settings* settings, const Arguments* call, Executor* made) noexcept nogil:
     cdef int64_t low = 0
     cdef int64_t high = -1
     cdef int64_t i, item
@@ -496,7 +480,7 @@ cdef void remember(Recipe* recipe, const Settings* settings, const Call* call, E
     recipe.forked = is_forked()
     recipe.settings = settings.reading
     recipe.op = call.op
-    recipe.scales = call.scales
+    recipe.real = call.real
     recipe.executor = made
     for i in range(made.tensors):
         item = item_size(made.tensor[i].dtype)
@@ -505,9 +489,9 @@ cdef void remember(Recipe* recipe, const Settings* settings, const Call* call, E
             recipe.valid = recipe.valid and tensor_bounds(&made.tensor[i], &low, &high)
             recipe.lowest[i] = low * item
             recipe.behind[i] = (high + 1) * item
-    for i in range(MOST_NUMBERS):
+    for i in range(MAX_NUMBERS):
         recipe.numbers[i] = call.numbers[i]
-    for i in range(MOST_ARRAYS):
+    for i in range(MAX_ARRAYS):
         recipe.lengths[i] = -1
         if call.arrays[i] != NULL:
             recipe.arrays[i] = call.arrays[i][0]
@@ -522,17 +506,17 @@ cdef inline bint near(const Recipe* recipe, int64_t i, int64_t j) noexcept nogil
             and b + <uintptr_t>recipe.lowest[j] < a + <uintptr_t>recipe.behind[i])
 
 
-cdef int use_again(const Recipe* recipe, const Context* context, const Call* call) noexcept nogil:
+cdef int use_again(const Recipe* recipe, const Context* context, const Arguments* call) noexcept nogil:
     """An executor that has run, fresh, with the addresses of this call, which must still lie apart."""
     cdef Executor* executor = recipe.executor
     cdef int64_t i, j
     for i in range(executor.tensors):
         executor.tensor[i].data = call.tensors[i].data
     for i in range(executor.tensors):
-        if executor.roles[i] != ROLE_WRITTEN:
+        if executor.roles[i] != WRITTEN:
             continue
         for j in range(executor.tensors):
-            if ((executor.roles[j] == ROLE_READ or (executor.roles[j] == ROLE_WRITTEN and j < i))
+            if ((executor.roles[j] == READ or (executor.roles[j] == WRITTEN and j < i))
                     and near(recipe, i, j)
                     and apart(context, executor.arguments[i], &executor.tensor[i], executor.arguments[j],
                               &executor.tensor[j]) != SUCCESS):
@@ -542,33 +526,7 @@ cdef int use_again(const Recipe* recipe, const Context* context, const Call* cal
     return SUCCESS
 
 
-cdef int plan(const Context* context, const Call* c, Executor** made) noexcept nogil:
-    """What the operator checks and plans."""
-    if c.op == MAX_POOL2D_WITH_MASK_BACKWARD:
-        return core_max_pool2d.max_pool2d_with_mask_backward(
-            context, c.tensors[0], c.tensors[1], c.tensors[2], c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3],
-            c.numbers[0] != 0, c.tensors[3], made)
-    if c.op == MAX_POOL2D_WITH_MASK:
-        return core_max_pool2d.max_pool2d_with_mask(
-            context, c.tensors[0], c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3], c.numbers[0] != 0, c.tensors[1],
-            c.tensors[2], made)
-    if c.op == UPSAMPLE_NEAREST_EXACT1D_BACKWARD:
-        return core_upsample.upsample_nearest_exact1d_backward(
-            context, c.tensors[0], c.arrays[0], c.arrays[1], c.scales, c.tensors[1], made)
-    if c.op == AVG_POOL2D_BACKWARD:
-        return core_avg_pool2d.avg_pool2d_backward(
-            context, c.tensors[0], c.tensors[1], c.arrays[0], c.arrays[1], c.arrays[2], c.numbers[0] != 0,
-            c.numbers[1] != 0, &c.numbers[2], c.numbers[3], c.tensors[2], made)
-    if c.op == IM2COL_BACKWARD:
-        return core_im2col.im2col_backward(
-            context, c.tensors[0], c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3], c.arrays[4], c.tensors[1], made)
-    if c.op == REPLICATION_PAD2D_BACKWARD:
-        return core_replication_pad2d.replication_pad2d_backward(
-            context, c.tensors[0], c.tensors[1], c.arrays[0], c.tensors[2], made)
-    return refuse(ERR_INNER, "this operator has no plan here")
-
-
-cdef int make(Slot* slot, const Settings* settings, const Call* call) noexcept nogil:
+cdef int make(Slot* slot, const Settings* settings, const Arguments* call) noexcept nogil:
     """Give the slot the executor of a call."""
     cdef Recipe* recipe = <Recipe*>slot.room
     cdef Executor* made = NULL
@@ -586,14 +544,14 @@ cdef int make(Slot* slot, const Settings* settings, const Call* call) noexcept n
         slot.object = recipe.executor
         return use_again(recipe, &context, call)
     recipe.valid = False
-    status = plan(&context, call, &made)
+    status = operator_of(call.op).plan(&context, call, &made)
     if status == SUCCESS:
         remember(recipe, settings, call, made)
         slot.object = made
     return status
 
 
-cdef aclnnStatus phase_1(const char* name, const Call* call, uint64_t* workspace_size,
+cdef aclnnStatus phase_1(const char* name, const Arguments* call, uint64_t* workspace_size,
                          aclOpExecutor** executor) noexcept nogil:
     cdef const Settings* settings = current_settings()
     cdef Slot* slot = NULL
@@ -731,112 +689,3 @@ cdef aclnnStatus phase_2(const char* call, int op, void* workspace, uint64_t siz
             status = run_slot(slot, op, workspace, size, stream)
         leave_executor(slot)
     return logged(call, status, NULL)
-
-
-cdef aclnnStatus aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclTensor* self, const aclTensor* indices, const aclIntArray* kernelSize,
-        const aclIntArray* stride, const aclIntArray* padding, const aclIntArray* dilation, bool ceilMode,
-        aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef Call call
-    call.op = MAX_POOL2D_WITH_MASK_BACKWARD
-    call.tensors = [tensor_of(gradOutput), tensor_of(self), tensor_of(indices), tensor_of(gradInput)]
-    call.arrays = [array_of(kernelSize), array_of(stride), array_of(padding), array_of(dilation), NULL]
-    call.numbers = [ceilMode, 0, 0, 0]
-    call.scales = 0.0
-    return phase_1("aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize", &call, workspaceSize, executor)
-
-
-cdef aclnnStatus aclnnMaxPool2dWithMaskBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                                aclrtStream stream) noexcept nogil:
-    return phase_2("aclnnMaxPool2dWithMaskBackward", MAX_POOL2D_WITH_MASK_BACKWARD, workspace, workspaceSize, executor,
-                   stream)
-
-
-cdef aclnnStatus aclnnMaxPool2dWithMaskGetWorkspaceSize(
-        const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride, const aclIntArray* padding,
-        const aclIntArray* dilation, bool ceilMode, aclTensor* out, aclTensor* indices, uint64_t* workspaceSize,
-        aclOpExecutor** executor) noexcept nogil:
-    cdef Call call
-    call.op = MAX_POOL2D_WITH_MASK
-    call.tensors = [tensor_of(self), tensor_of(out), tensor_of(indices), NULL]
-    call.arrays = [array_of(kernelSize), array_of(stride), array_of(padding), array_of(dilation), NULL]
-    call.numbers = [ceilMode, 0, 0, 0]
-    call.scales = 0.0
-    return phase_1("aclnnMaxPool2dWithMaskGetWorkspaceSize", &call, workspaceSize, executor)
-
-
-cdef aclnnStatus aclnnMaxPool2dWithMask(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                        aclrtStream stream) noexcept nogil:
-    return phase_2("aclnnMaxPool2dWithMask", MAX_POOL2D_WITH_MASK, workspace, workspaceSize, executor, stream)
-
-
-cdef aclnnStatus aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclIntArray* outputSize, const aclIntArray* inputSize, double scales,
-        aclTensor* out, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef Call call
-    call.op = UPSAMPLE_NEAREST_EXACT1D_BACKWARD
-    call.tensors = [tensor_of(gradOutput), tensor_of(out), NULL, NULL]
-    call.arrays = [array_of(outputSize), array_of(inputSize), NULL, NULL, NULL]
-    call.numbers = [0, 0, 0, 0]
-    call.scales = scales
-    return phase_1("aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize", &call, workspaceSize, executor)
-
-
-cdef aclnnStatus aclnnUpsampleNearestExact1dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                                     aclrtStream stream) noexcept nogil:
-    return phase_2("aclnnUpsampleNearestExact1dBackward", UPSAMPLE_NEAREST_EXACT1D_BACKWARD, workspace, workspaceSize,
-                   executor, stream)
-
-
-cdef aclnnStatus aclnnAvgPool2dBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclTensor* self, const aclIntArray* kernelSize, const aclIntArray* stride,
-        const aclIntArray* padding, bool ceilMode, bool countIncludePad, int64_t divisorOverride, int8_t cubeMathType,
-        aclTensor* gradInput, uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef Call call
-    call.op = AVG_POOL2D_BACKWARD
-    call.tensors = [tensor_of(gradOutput), tensor_of(self), tensor_of(gradInput), NULL]
-    call.arrays = [array_of(kernelSize), array_of(stride), array_of(padding), NULL, NULL]
-    call.numbers = [ceilMode, countIncludePad, divisorOverride, cubeMathType]
-    call.scales = 0.0
-    return phase_1("aclnnAvgPool2dBackwardGetWorkspaceSize", &call, workspaceSize, executor)
-
-
-cdef aclnnStatus aclnnAvgPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                        aclrtStream stream) noexcept nogil:
-    return phase_2("aclnnAvgPool2dBackward", AVG_POOL2D_BACKWARD, workspace, workspaceSize, executor, stream)
-
-
-cdef aclnnStatus aclnnIm2colBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclIntArray* inputSize, const aclIntArray* kernelSize,
-        const aclIntArray* dilation, const aclIntArray* padding, const aclIntArray* stride, aclTensor* out,
-        uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef Call call
-    call.op = IM2COL_BACKWARD
-    call.tensors = [tensor_of(gradOutput), tensor_of(out), NULL, NULL]
-    call.arrays = [array_of(inputSize), array_of(kernelSize), array_of(dilation), array_of(padding), array_of(stride)]
-    call.numbers = [0, 0, 0, 0]
-    call.scales = 0.0
-    return phase_1("aclnnIm2colBackwardGetWorkspaceSize", &call, workspaceSize, executor)
-
-
-cdef aclnnStatus aclnnIm2colBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                     aclrtStream stream) noexcept nogil:
-    return phase_2("aclnnIm2colBackward", IM2COL_BACKWARD, workspace, workspaceSize, executor, stream)
-
-
-cdef aclnnStatus aclnnReplicationPad2dBackwardGetWorkspaceSize(
-        const aclTensor* gradOutput, const aclTensor* self, const aclIntArray* padding, aclTensor* gradInput,
-        uint64_t* workspaceSize, aclOpExecutor** executor) noexcept nogil:
-    cdef Call call
-    call.op = REPLICATION_PAD2D_BACKWARD
-    call.tensors = [tensor_of(gradOutput), tensor_of(self), tensor_of(gradInput), NULL]
-    call.arrays = [array_of(padding), NULL, NULL, NULL, NULL]
-    call.numbers = [0, 0, 0, 0]
-    call.scales = 0.0
-    return phase_1("aclnnReplicationPad2dBackwardGetWorkspaceSize", &call, workspaceSize, executor)
-
-
-cdef aclnnStatus aclnnReplicationPad2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
-                                               aclrtStream stream) noexcept nogil:
-    return phase_2("aclnnReplicationPad2dBackward", REPLICATION_PAD2D_BACKWARD, workspace, workspaceSize, executor,
-                   stream)

@@ -1,7 +1,7 @@
 """The plan of AvgPool2dBackward, shared by its checks and its kernel."""
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
+from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
 
 cdef enum CubeMathType:
     KEEP_DTYPE
@@ -79,10 +79,8 @@ cdef struct AvgPool2dPlan:
     int64_t at_packed
 
 cdef extern int avg_pool2d_backward "aclnn_bw_avg_pool2d_backward" (
-    const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* kernel_size,
-    const IntArray* stride, const IntArray* padding, bint ceil_mode, bint count_include_pad,
-    const int64_t* divisor_override, int64_t cube_math_type, const Tensor* grad_input,
-    Executor** executor) noexcept nogil
+    const Context* context, const Arguments* c, Executor** executor) noexcept nogil
+cdef extern int64_t facts "aclnn_bw_avg_pool2d_backward_facts" (const Executor* executor, Fact* fact) noexcept nogil
 
 
 cdef inline int64_t window_length(const Axis* axis, int64_t o, bint include_pad) noexcept nogil:

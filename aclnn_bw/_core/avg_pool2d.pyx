@@ -7,21 +7,24 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    addressable, dtype_taken, length_between, none_zero_but_batch, not_null, operator_there, rank_3_or_4, read_pair,
-    same_dtype, same_format, same_rank, shape_is, slot_of,
+    addressable, length_between, none_zero_but_batch, read_pair, same_format, shape_is, slot_of,
 )
-from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
+from aclnn_bw._core.executor cimport delete_executor, set_work
 from aclnn_bw._core.names cimport (
     TEXT, choose, default_rules, element_text, format_name, host_rules, name, product_name, tuple_text,
 )
+from aclnn_bw._core.operators cimport add_pair, check_common, check_images, start_executor
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE,
-    ARG_PADDING, ARG_SELF, ARG_STRIDE, ASCEND910B, AVG_POOL2D_BACKWARD, DT_DOUBLE, DT_FLOAT,
-    ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST, ONE_CALL, ROLE_READ, ROLE_SHAPE,
-    ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
+    ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE, ARG_PADDING,
+    ARG_SELF, ARG_STRIDE, ASCEND910B, BOOL, DT_DOUBLE, DT_FLOAT, ERR_INNER, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST,
+    ONE_CALL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, RangeFn, Tensor,
 )
+
+cdef extern from "operators.h":
+    enum:
+        KERNEL "ACLNN_BW_KERNEL_avg_pool2d"
 
 cdef enum:
     CHANNEL_LIMIT = 65535           # of the products
@@ -76,10 +79,9 @@ cdef int check_values(const Context* context, const IntArray* kernel, const IntA
     return SUCCESS
 
 
-cdef int check_divisor(const Context* context, const int64_t* divisor_override) noexcept nogil:
-    """NULL is none; in the C call 0 is none too, in the one-call function it would be a division by zero."""
-    cdef int64_t divisor = divisor_override[0] if divisor_override != NULL else 0
-    if divisor_override != NULL and divisor == 0 and context.face == ONE_CALL:
+cdef int check_divisor(const Context* context, int64_t divisor, bint absent) noexcept nogil:
+    """In the C call 0 is none; in the one-call function, where None is, it would be a division by zero."""
+    if divisor == 0 and not absent and context.face == ONE_CALL:
         return refuse(ERR_INVALID, "%s = 0: must not be 0; None means none", name(context, ARG_DIVISOR_OVERRIDE))
     if context.product != HOST and not -DIVISOR_LIMIT <= divisor <= DIVISOR_LIMIT:
         return refuse(ERR_INVALID, "%s = %lld: must be in [-%d, %d] on %s; %s has no limit",
@@ -311,9 +313,14 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     return size
 
 
-cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* grad_input,
-                       const Attributes* a, const int64_t* pooled, bint count_include_pad, int64_t divisor_override,
-                       int64_t cube_math_type, Executor** result) noexcept nogil:
+cdef int plan_backward(const Context* context, const Arguments* c, const Attributes* a, const int64_t* pooled,
+                       Executor** result) noexcept nogil:
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* self = c.tensors[1]
+    cdef const Tensor* grad_input = c.tensors[2]
+    cdef bint count_include_pad = c.numbers[1] != 0
+    cdef int64_t divisor_override = c.numbers[2]
+    cdef int64_t cube_math_type = c.numbers[3]
     cdef Executor* executor
     cdef AvgPool2dPlan* plan
     cdef RangeFn kernel
@@ -321,19 +328,11 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
     cdef int64_t batch, planes, scratch, units
     cdef int rank = self.rank
-    cdef int status
     cdef bint reduced
-    executor = new_executor(context, AVG_POOL2D_BACKWARD, sizeof(AvgPool2dPlan))
-    if executor == NULL:
-        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
-    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
-    add_tensor(executor, ARG_SELF, ROLE_SHAPE, self)
-    add_tensor(executor, ARG_GRAD_INPUT, ROLE_WRITTEN, grad_input)
-    status = check_tensors(context, executor)
+    cdef int status = start_executor(context, c, sizeof(AvgPool2dPlan), result)
     if status != SUCCESS:
-        delete_executor(executor)
         return status
-    result[0] = executor
+    executor = result[0]
     plan = <AvgPool2dPlan*>executor.plan
     batch = self.dims[0] if rank == 4 else 1
     plan.channels = self.dims[rank - 3]
@@ -368,33 +367,23 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     scratch = divide_work(plan, planes, context.threads, real, item, plan.grad_input_strides[3] != 1)
     # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     units = quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles
-    kernel = context.kernels.avg_pool2d_backward[slot_of(grad_output.dtype)]
+    kernel = context.kernels.row[KERNEL][slot_of(grad_output.dtype)]
     set_work(executor, context, kernel, units, traffic(grad_output, item) + traffic(grad_input, item), scratch)
     return SUCCESS
 
 
-cdef int avg_pool2d_backward(
-        const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* kernel_size,
-        const IntArray* stride, const IntArray* padding, bint ceil_mode, bint count_include_pad,
-        const int64_t* divisor_override, int64_t cube_math_type, const Tensor* grad_input,
-        Executor** executor) noexcept nogil:
-    """Phase 1. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+cdef int avg_pool2d_backward(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
+    """Phase 1."""
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* self = c.tensors[1]
+    cdef const Tensor* grad_input = c.tensors[2]
+    cdef const IntArray* kernel_size = c.arrays[0]
+    cdef const IntArray* stride = c.arrays[1]
+    cdef const IntArray* padding = c.arrays[2]
     cdef Attributes a
     cdef int64_t[2] pooled
-    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
-            or not_null(context, ARG_SELF, self)
-            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
-            or not_null(context, ARG_PADDING, padding)
-            or not_null(context, ARG_GRAD_INPUT, grad_input)
-            or operator_there(context, AVG_POOL2D_BACKWARD)
-            or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
-            or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_SELF, self)
-            or dtype_taken(context, AVG_POOL2D_BACKWARD, ARG_GRAD_INPUT, grad_input)
-            or same_dtype(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
-            or same_dtype(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
-            or rank_3_or_4(context, ARG_GRAD_OUTPUT, grad_output)
-            or same_rank(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
-            or same_rank(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+    return (check_common(context, c)
+            or check_images(context, c)
             or check_formats(context, grad_output, ARG_GRAD_OUTPUT)
             or check_formats(context, self, ARG_SELF)
             or same_format(context, ARG_SELF, self, ARG_GRAD_INPUT, grad_input)
@@ -402,9 +391,19 @@ cdef int avg_pool2d_backward(
             or check_stride_length(context, stride)
             or length_between(context, ARG_PADDING, padding, 1, 2)
             or check_values(context, kernel_size, stride, padding, &a)
-            or check_divisor(context, divisor_override)
-            or check_cube_math_type(context, cube_math_type, grad_output.dtype)
-            or check_shapes(context, grad_output, self, grad_input, &a, ceil_mode, pooled)
+            or check_divisor(context, c.numbers[2], c.absent & 1 << 2 != 0)
+            or check_cube_math_type(context, c.numbers[3], grad_output.dtype)
+            or check_shapes(context, grad_output, self, grad_input, &a, c.numbers[0] != 0, pooled)
             or addressable(context, ARG_GRAD_INPUT, grad_input)
-            or plan_backward(context, grad_output, self, grad_input, &a, pooled, count_include_pad,
-                             divisor_override[0] if divisor_override != NULL else 0, cube_math_type, executor))
+            or plan_backward(context, c, &a, pooled, executor))
+
+
+cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
+    """What explain() tells."""
+    cdef const AvgPool2dPlan* plan = <const AvgPool2dPlan*>executor.plan
+    fact = add_pair(fact, "kernelSize", plan.h.full_kernel, plan.w.full_kernel)
+    fact = add_pair(fact, "stride", plan.h.full_stride, plan.w.full_stride)
+    fact = add_pair(fact, "padding", plan.h.full_pad, plan.w.full_pad)
+    add_pair(fact, "countIncludePad", plan.count_include_pad, 0)
+    fact.kind = BOOL
+    return 1 << plan.algorithm

@@ -4,16 +4,14 @@ operator's rules read as one `or` chain in the order in which they speak."""
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.names cimport (
-    TEXT, default_rules, dtype_name, element_text, format_name, name, null, of_shape, operator_name, product_name,
-    tuple_text,
+    TEXT, dtype_name, element_text, format_name, name, null, of_shape, tuple_text,
 )
-from aclnn_bw._core.products cimport check_dtype, has_operator
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, tensor_size, tensors_overlap
 from aclnn_bw._core.types cimport (
     DT_BF16, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, ERR_INVALID, ERR_NULLPTR, FORMAT_FRACTAL_NZ,
     FORMAT_FRACTAL_Z, FORMAT_FRACTAL_Z_3D, FORMAT_NC1HWC0, FORMAT_NC1HWC0_C04, FORMAT_NDC1HWC0, SLOT_BF16, SLOT_C128,
-    SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, SUCCESS, SWAPPED, Context, IntArray, Tensor,
+    SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, SUCCESS, Context, IntArray, Tensor,
 )
 
 cdef extern from *:
@@ -27,17 +25,6 @@ cdef inline int not_null(const Context* context, int argument, const void* point
     if pointer == NULL:
         return refuse(ERR_NULLPTR, "%s = %s: must not be null", name(context, argument), null(context.face))
     return SUCCESS
-
-
-cdef inline int operator_there(const Context* context, int op) noexcept nogil:
-    if not has_operator(op, context.product):
-        return refuse(ERR_INVALID, "%s does not have %s; use %s", product_name(context.product),
-                      operator_name(op), default_rules(context))
-    return SUCCESS
-
-
-cdef inline int dtype_taken(const Context* context, int op, int argument, const Tensor* tensor) noexcept nogil:
-    return check_dtype(context, op, argument, tensor.dtype, tensor.flags & SWAPPED != 0)
 
 
 cdef inline int same_dtype(const Context* context, int argument, const Tensor* tensor, int reference,

@@ -6,8 +6,6 @@ from aclnn_bw._core.types cimport Context, Executor, RangeFn, Run, Tensor
 cdef extern Executor* new_executor "aclnn_bw_new_executor" (
     const Context* context, int op, int64_t plan_size) noexcept nogil
 cdef extern void delete_executor "aclnn_bw_delete_executor" (Executor* executor) noexcept nogil
-cdef extern void add_tensor "aclnn_bw_add_tensor" (
-    Executor* executor, int argument, int role, const Tensor* tensor) noexcept nogil
 cdef extern int check_tensors "aclnn_bw_check_tensors" (
     const Context* context, const Executor* executor) noexcept nogil
 cdef extern void set_work "aclnn_bw_set_work" (

@@ -1,7 +1,7 @@
 """The plan of Im2colBackward, shared by its checks and its kernel."""
 from libc.stdint cimport int32_t, int64_t
 
-from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
+from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
 
 cdef enum:
     MOST_PHASES = 16    # column phases that a GATHER row is made of; more are scattered
@@ -66,6 +66,7 @@ cdef struct Im2colPlan:
     int64_t[2] full_stride
 
 cdef extern int im2col_backward "aclnn_bw_im2col_backward" (
-    const Context* context, const Tensor* grad_output, const IntArray* input_size, const IntArray* kernel_size,
-    const IntArray* dilation, const IntArray* padding, const IntArray* stride, const Tensor* out,
-    Executor** executor) noexcept nogil
+    const Context* context, const Arguments* c, Executor** executor) noexcept nogil
+cdef extern int64_t facts "aclnn_bw_im2col_backward_facts" (const Executor* executor, Fact* fact) noexcept nogil
+cdef extern int result "aclnn_bw_im2col_backward_result" (
+    const Context* context, const Arguments* c, Tensor* results) noexcept nogil

@@ -7,17 +7,22 @@ from libc.stdint cimport int64_t, uint64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    addressable, dtype_taken, format_is_plain, length_between, not_null, operator_there, read_pair, shape_is, slot_of,
+    addressable, format_is_plain, length_between, read_pair, shape_is, slot_of,
 )
-from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
+from aclnn_bw._core.executor cimport set_work
 from aclnn_bw._core.names cimport TEXT, choose, element_text, name, tuple_text
+from aclnn_bw._core.operators cimport add_pair, check_common, start_executor
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_DILATION, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING, ARG_STRIDE,
-    DT_DOUBLE, ERR_CREATE_EXECUTOR, ERR_INVALID, IM2COL_BACKWARD, ONE_CALL, ROLE_READ, ROLE_WRITTEN, SUCCESS, Context,
-    Executor, IntArray, RangeFn, Tensor,
+    DT_DOUBLE, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, ONE_CALL, SUCCESS, Arguments, Context, Executor, Fact, IntArray,
+    RangeFn, Tensor,
 )
+
+cdef extern from "operators.h":
+    enum:
+        KERNEL "ACLNN_BW_KERNEL_im2col"
 
 cdef extern from * nogil:
     """
@@ -323,8 +328,10 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
     return scratch
 
 
-cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* out, const Attributes* a,
-                       const int64_t* windows, Executor** result) noexcept nogil:
+cdef int plan_backward(const Context* context, const Arguments* c, const Attributes* a, const int64_t* windows,
+                       Executor** result) noexcept nogil:
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
     cdef Executor* executor
     cdef Im2colPlan* plan
     cdef RangeFn kernel
@@ -334,17 +341,11 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int64_t first_h = 0
     cdef int64_t first_w = 0
     cdef int rank = out.rank
-    cdef int i, status
-    executor = new_executor(context, IM2COL_BACKWARD, sizeof(Im2colPlan))
-    if executor == NULL:
-        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
-    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
-    add_tensor(executor, ARG_OUT, ROLE_WRITTEN, out)
-    status = check_tensors(context, executor)
+    cdef int i
+    cdef int status = start_executor(context, c, sizeof(Im2colPlan), result)
     if status != SUCCESS:
-        delete_executor(executor)
         return status
-    result[0] = executor
+    executor = result[0]
     plan = <Im2colPlan*>executor.plan
     plan.channels = out.dims[rank - 3]
     planes = (out.dims[0] if rank == 4 else 1) * plan.channels
@@ -368,28 +369,23 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     plan.first_column = first_h * plan.kernel_width + first_w
     bytes = traffic(grad_output, item) + traffic(out, item_size(out.dtype))
     scratch = divide_work(plan, planes, context.threads if bytes >= SERIAL_BYTES else 1, bytes, real, item)
-    kernel = context.kernels.im2col_backward[slot_of(grad_output.dtype)]
+    kernel = context.kernels.row[KERNEL][slot_of(grad_output.dtype)]
     set_work(executor, context, kernel, quotient(planes, plan.channels) * plan.groups * plan.bands, bytes, scratch)
     return SUCCESS
 
 
-cdef int im2col_backward(
-        const Context* context, const Tensor* grad_output, const IntArray* input_size, const IntArray* kernel_size,
-        const IntArray* dilation, const IntArray* padding, const IntArray* stride, const Tensor* out,
-        Executor** executor) noexcept nogil:
-    """Phase 1. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+cdef int im2col_backward(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
+    """Phase 1."""
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef const IntArray* input_size = c.arrays[0]
+    cdef const IntArray* kernel_size = c.arrays[1]
+    cdef const IntArray* dilation = c.arrays[2]
+    cdef const IntArray* padding = c.arrays[3]
+    cdef const IntArray* stride = c.arrays[4]
     cdef Attributes a
     cdef int64_t[2] windows
-    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
-            or not_null(context, ARG_INPUT_SIZE, input_size)
-            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
-            or not_null(context, ARG_DILATION, dilation)
-            or not_null(context, ARG_PADDING, padding)
-            or not_null(context, ARG_STRIDE, stride)
-            or not_null(context, ARG_OUT, out)
-            or operator_there(context, IM2COL_BACKWARD)
-            or dtype_taken(context, IM2COL_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
-            or dtype_taken(context, IM2COL_BACKWARD, ARG_OUT, out)
+    return (check_common(context, c)
             or check_ranks(context, grad_output, out)
             or format_is_plain(context, ARG_GRAD_OUTPUT, grad_output)
             or format_is_plain(context, ARG_OUT, out)
@@ -406,4 +402,41 @@ cdef int im2col_backward(
             or check_shapes(context, grad_output, input_size, kernel_size, out, &a, windows)
             or addressable(context, ARG_GRAD_OUTPUT, grad_output)
             or addressable(context, ARG_OUT, out)
-            or plan_backward(context, grad_output, out, &a, windows, executor))
+            or plan_backward(context, c, &a, windows, executor))
+
+
+cdef int64_t image_channels(const Tensor* grad, const IntArray* kernel) noexcept nogil:
+    """C of the image to which columns fold back; 1 where there is none."""
+    cdef int64_t positions = 0
+    if (not 2 <= grad.rank <= 3 or not 1 <= kernel.size <= 2 or kernel.values[0] < 1
+            or kernel.values[kernel.size - 1] < 1
+            or mul_overflows(kernel.values[0], kernel.values[kernel.size - 1], &positions)):
+        return 1
+    return most(quotient(grad.dims[grad.rank - 2], positions), 1)
+
+
+cdef int result(const Context* context, const Arguments* c, Tensor* results) noexcept nogil:
+    """The image that the columns make."""
+    cdef const Tensor* grad = c.tensors[0]
+    cdef const IntArray* sizes = c.arrays[0]
+    cdef int64_t i, size
+    cdef int rank = 4 if grad.rank == 3 else 3
+    results.rank = rank
+    results.dtype = grad.dtype
+    results.format = FORMAT_NCHW if rank == 4 else FORMAT_NCL
+    results.dims[0] = grad.dims[0] if rank == 4 else 1
+    results.dims[rank - 3] = image_channels(grad, c.arrays[1])
+    for i in range(2):
+        size = sizes.values[i if i < sizes.size else 0] if 1 <= sizes.size <= 2 else 1
+        results.dims[rank - 2 + i] = size if size > 0 else 1
+    return SUCCESS
+
+
+cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
+    """What explain() tells."""
+    cdef const Im2colPlan* plan = <const Im2colPlan*>executor.plan
+    fact = add_pair(fact, "kernelSize", plan.full_kernel[0], plan.full_kernel[1])
+    fact = add_pair(fact, "dilation", plan.full_dilation[0], plan.full_dilation[1])
+    fact = add_pair(fact, "padding", plan.full_pad[0], plan.full_pad[1])
+    add_pair(fact, "stride", plan.full_stride[0], plan.full_stride[1])
+    return 1 << plan.algorithm

@@ -7,7 +7,7 @@ array [N, C, Ho, Wo] of ih*W + iw. Readers ignore all else in the container, wri
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from aclnn_bw._core.types cimport Context, Executor, IntArray, Tensor
+from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
 
 cdef enum:
     LANES = 16      # channels in a mask word; also the words to which a row of the mask is rounded up
@@ -133,13 +133,14 @@ cdef struct MaxPool2dShapes:
     int64_t[2] pad
 
 cdef extern int max_pool2d_with_mask_backward "aclnn_bw_max_pool2d_with_mask_backward" (
-    const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* indices,
-    const IntArray* kernel_size, const IntArray* stride, const IntArray* padding, const IntArray* dilation,
-    bint ceil_mode, const Tensor* grad_input, Executor** executor) noexcept nogil
+    const Context* context, const Arguments* c, Executor** executor) noexcept nogil
+cdef extern int64_t backward_facts "aclnn_bw_max_pool2d_with_mask_backward_facts" (
+    const Executor* executor, Fact* fact) noexcept nogil
 cdef extern int max_pool2d_with_mask "aclnn_bw_max_pool2d_with_mask" (
-    const Context* context, const Tensor* self, const IntArray* kernel_size, const IntArray* stride,
-    const IntArray* padding, const IntArray* dilation, bint ceil_mode, const Tensor* out, const Tensor* indices,
-    Executor** executor) noexcept nogil
+    const Context* context, const Arguments* c, Executor** executor) noexcept nogil
+cdef extern int64_t forward_facts "aclnn_bw_max_pool2d_with_mask_facts" (
+    const Executor* executor, Fact* fact) noexcept nogil
+cdef extern int forward_result "aclnn_bw_max_pool2d_with_mask_result" (
+    const Context* context, const Arguments* c, Tensor* results) noexcept nogil
 cdef extern int max_pool2d_shapes "aclnn_bw_max_pool2d_shapes" (
-    const Context* context, const Tensor* self, const IntArray* kernel_size, const IntArray* stride,
-    const IntArray* padding, const IntArray* dilation, bint ceil_mode, MaxPool2dShapes* shapes) noexcept nogil
+    const Context* context, const Arguments* c, MaxPool2dShapes* shapes) noexcept nogil

@@ -8,19 +8,26 @@ from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    MOST_BYTES, addressable, dtype_taken, format_is_plain, length_between, none_zero_but_batch, not_null,
-    operator_there, rank_3_or_4, read_pair, same_dtype, same_format, same_rank, shape_is, slot_of,
+    MOST_BYTES, addressable, length_between, none_zero_but_batch, rank_3_or_4, read_pair, shape_is, slot_of,
 )
-from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
-from aclnn_bw._core.names cimport TEXT, choose, dtype_name, element_text, format_name, name, of_shape, tuple_text
+from aclnn_bw._core.executor cimport set_work
+from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, of_shape, tuple_text
+from aclnn_bw._core.operators cimport (
+    add_pair, check_common, check_first_dtype, check_images, check_nulls, check_same_formats, start_executor,
+)
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_DILATION, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_INDICES, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING,
-    ARG_SELF, ARG_STRIDE, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT8, ERR_CREATE_EXECUTOR, ERR_INVALID, FORMAT_NCHW,
-    FORMAT_NCL, FORMAT_ND, LAYOUT_ARGMAX, MAX_POOL2D_WITH_MASK, MAX_POOL2D_WITH_MASK_BACKWARD, ROLE_READ, ROLE_SHAPE,
-    ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
+    ALIGNMENT, ARG_DILATION, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE, ARG_MASK, ARG_OUT, ARG_PADDING, ARG_SELF,
+    ARG_STRIDE, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT8, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, LAYOUT,
+    LAYOUT_ARGMAX, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
+
+cdef extern from "operators.h":
+    enum:
+        FORWARD_KERNEL "ACLNN_BW_KERNEL_max_pool2d_forward"
+        GATHER_KERNEL "ACLNN_BW_KERNEL_max_pool2d_gather"
+        SCATTER_KERNEL "ACLNN_BW_KERNEL_max_pool2d_scatter"
 
 cdef enum:
     INDEX_LIMIT = 2147483647        # positions of a plane that an argmax mask counts
@@ -59,13 +66,6 @@ cdef int check_format(const Context* context, int argument, const Tensor* tensor
         return SUCCESS
     return refuse(ERR_INVALID, "%s.format = %s: must be ACL_FORMAT_NCHW, ACL_FORMAT_NCL or ACL_FORMAT_ND",
                   name(context, argument), format_name(tensor.format))
-
-
-cdef int check_mask_dtype(const Context* context, const Tensor* indices) noexcept nogil:
-    if indices.dtype == DT_INT8:
-        return SUCCESS
-    return refuse(ERR_INVALID, "%s.dtype = %s: must be ACL_INT8; the forward makes it", name(context, ARG_INDICES),
-                  dtype_name(indices.dtype))
 
 
 cdef int check_lengths(const Context* context, const IntArray* kernel, const IntArray* stride, const IntArray* padding,
@@ -140,7 +140,7 @@ cdef int check_mask(const Context* context, const Tensor* self, const Tensor* in
     cdef int64_t i, step = 1
     cdef bint dense = True
     cdef bint empty = False
-    cdef int status = shape_is(context, ARG_INDICES, indices, shapes.indices,
+    cdef int status = shape_is(context, ARG_MASK, indices, shapes.indices,
                                "([N,] C, kH*kW, (ceil(Ho*Wo / 16) + 1) * 32)")
     if status != SUCCESS:
         return status
@@ -156,7 +156,7 @@ cdef int check_mask(const Context* context, const Tensor* self, const Tensor* in
             dense = False
     if not dense and not empty:
         return refuse(ERR_INVALID, "%s.strides = %s: must be C-contiguous; copy it, as numpy.ascontiguousarray does",
-                      name(context, ARG_INDICES), tuple_text(text, indices.strides, indices.rank))
+                      name(context, ARG_MASK), tuple_text(text, indices.strides, indices.rank))
     return SUCCESS
 
 
@@ -453,33 +453,28 @@ cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t 
     return refuse(ERR_INVALID, "%s[%lld, %lld, %lld, %lld] = %d: must lie inside window (n, c, oh, ow) = (%lld, %lld, "
                   "%lld, %lld), in rows %lld to %lld and columns %lld to %lld of a plane of width %lld; is it a "
                   "mask of the layout \"argmax\"?",
-                  name(&context, ARG_INDICES), <wide>n, <wide>c, <wide>oh, <wide>ow, index, <wide>n, <wide>c, <wide>oh,
+                  name(&context, ARG_MASK), <wide>n, <wide>c, <wide>oh, <wide>ow, index, <wide>n, <wide>c, <wide>oh,
                   <wide>ow, <wide>most(top, 0),
                   <wide>(least(top + plan.h.kernel, plan.h.size) - 1), <wide>most(left, 0),
                   <wide>(least(left + plan.w.kernel, plan.w.size) - 1), <wide>plan.w.size)
 
 
-cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* indices,
-                       const Tensor* grad_input, const MaxPool2dShapes* shapes, Executor** result) noexcept nogil:
+cdef int plan_backward(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
+                       Executor** result) noexcept nogil:
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* self = c.tensors[1]
+    cdef const Tensor* grad_input = c.tensors[3]
+    cdef Executor* executor
     cdef MaxPool2d* pool
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
     cdef int64_t bytes, scratch, lanes, channels, batch
-    cdef RangeFn* kernels
-    cdef int status
-    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK_BACKWARD,
-                                           most(sizeof(MaxPool2dGatherPlan), sizeof(MaxPool2dScatterPlan)))
-    if executor == NULL:
-        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
-    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
-    add_tensor(executor, ARG_SELF, ROLE_SHAPE, self)
-    add_tensor(executor, ARG_INDICES, ROLE_READ, indices)
-    add_tensor(executor, ARG_GRAD_INPUT, ROLE_WRITTEN, grad_input)
-    status = check_tensors(context, executor)
+    cdef int kernel = SCATTER_KERNEL
+    cdef int status = start_executor(context, c, most(sizeof(MaxPool2dGatherPlan), sizeof(MaxPool2dScatterPlan)),
+                                     result)
     if status != SUCCESS:
-        delete_executor(executor)
         return status
-    result[0] = executor
+    executor = result[0]
     # Four channels are a unit where 16 would leave too few for the threads, unless they lie side by side.
     channels = self.dims[self.rank - 3]
     batch = self.dims[0] if self.rank == 4 else 1
@@ -496,11 +491,10 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     bytes = traffic(grad_output, item) + traffic(grad_input, item) + pool.mask_end
     scratch = plan_rows(executor.plan, context, item, real,
                         item == real and pool.pooled_strides[3] == 1 and not pool.reduced)
-    kernels = <RangeFn*>context.kernels.max_pool2d_scatter
     if pool.algorithm == GATHER:
-        kernels = <RangeFn*>context.kernels.max_pool2d_gather
+        kernel = GATHER_KERNEL
         (<MaxPool2dGatherPlan*>executor.plan).far = bytes > FAR_BYTES
-    set_work(executor, context, kernels[slot_of(grad_output.dtype)], pool.units, bytes, scratch)
+    set_work(executor, context, context.kernels.row[kernel][slot_of(grad_output.dtype)], pool.units, bytes, scratch)
     return SUCCESS
 
 
@@ -542,24 +536,19 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     return size
 
 
-cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* out, const Tensor* indices,
-                      const MaxPool2dShapes* shapes, Executor** result) noexcept nogil:
+cdef int plan_forward(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
+                      Executor** result) noexcept nogil:
+    cdef const Tensor* self = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef Executor* executor
     cdef MaxPool2dForwardPlan* plan
     cdef MaxPool2d* pool
     cdef int64_t item = item_size(self.dtype)
     cdef int64_t band, scratch
-    cdef int status
-    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK, sizeof(MaxPool2dForwardPlan))
-    if executor == NULL:
-        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
-    add_tensor(executor, ARG_SELF, ROLE_READ, self)
-    add_tensor(executor, ARG_OUT, ROLE_WRITTEN, out)
-    add_tensor(executor, ARG_INDICES, ROLE_WRITTEN, indices)
-    status = check_tensors(context, executor)
+    cdef int status = start_executor(context, c, sizeof(MaxPool2dForwardPlan), result)
     if status != SUCCESS:
-        delete_executor(executor)
         return status
-    result[0] = executor
+    executor = result[0]
     plan = <MaxPool2dForwardPlan*>executor.plan
     pool = &plan.pool
     if not start_plan(context, self, out, self, shapes, 1, pool):
@@ -571,100 +560,97 @@ cdef int plan_forward(const Context* context, const Tensor* self, const Tensor* 
         band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
     split_rows(pool, pool.h.out, band, context.threads, 0)
     scratch = plan_windows(plan, 8 if self.dtype == DT_DOUBLE else 4)
-    set_work(executor, context, context.kernels.max_pool2d_forward[slot_of(self.dtype)], pool.units,
+    set_work(executor, context, context.kernels.row[FORWARD_KERNEL][slot_of(self.dtype)], pool.units,
              traffic(self, item) + traffic(out, item) + pool.mask_bytes, scratch)
     return SUCCESS
 
 
-cdef int max_pool2d_with_mask_backward(
-        const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* indices,
-        const IntArray* kernel_size, const IntArray* stride, const IntArray* padding, const IntArray* dilation,
-        bint ceil_mode, const Tensor* grad_input, Executor** executor) noexcept nogil:
-    """Phase 1 of the backward. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+cdef int find_geometry(const Context* context, const Arguments* c, const Tensor* self,
+                       MaxPool2dShapes* shapes) noexcept nogil:
+    """The attributes, and the shapes that follow."""
+    return (check_lengths(context, c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3])
+            or check_values(context, c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3], shapes)
+            or find_shapes(context, self, c.numbers[0] != 0, shapes))
+
+
+cdef int max_pool2d_with_mask_backward(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
+    """Phase 1 of the backward."""
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* self = c.tensors[1]
+    cdef const Tensor* mask = c.tensors[2]
+    cdef const Tensor* grad_input = c.tensors[3]
     cdef MaxPool2dShapes shapes
-    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
-            or not_null(context, ARG_SELF, self)
-            or not_null(context, ARG_INDICES, indices)
-            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
-            or not_null(context, ARG_STRIDE, stride)
-            or not_null(context, ARG_PADDING, padding)
-            or not_null(context, ARG_DILATION, dilation)
-            or not_null(context, ARG_GRAD_INPUT, grad_input)
-            or operator_there(context, MAX_POOL2D_WITH_MASK_BACKWARD)
-            or dtype_taken(context, MAX_POOL2D_WITH_MASK_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
-            or dtype_taken(context, MAX_POOL2D_WITH_MASK_BACKWARD, ARG_SELF, self)
-            or check_mask_dtype(context, indices)
-            or dtype_taken(context, MAX_POOL2D_WITH_MASK_BACKWARD, ARG_GRAD_INPUT, grad_input)
-            or same_dtype(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
-            or same_dtype(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
-            or rank_3_or_4(context, ARG_GRAD_OUTPUT, grad_output)
-            or same_rank(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
-            or same_rank(context, ARG_INDICES, indices, ARG_GRAD_OUTPUT, grad_output)
-            or same_rank(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+    return (check_common(context, c)
+            or check_images(context, c)
             or check_format(context, ARG_GRAD_OUTPUT, grad_output)
-            or same_format(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
-            or format_is_plain(context, ARG_INDICES, indices)
-            or same_format(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
-            or check_lengths(context, kernel_size, stride, padding, dilation)
-            or check_values(context, kernel_size, stride, padding, dilation, &shapes)
-            or find_shapes(context, self, ceil_mode, &shapes)
+            or check_same_formats(context, c)
+            or find_geometry(context, c, self, &shapes)
             or shape_is(context, ARG_GRAD_INPUT, grad_input, self.dims, "self.shape")
             or shape_is(context, ARG_GRAD_OUTPUT, grad_output, shapes.out, "the pooled shape of self")
-            or check_mask(context, self, indices, &shapes)
+            or check_mask(context, self, mask, &shapes)
             or addressable(context, ARG_GRAD_INPUT, grad_input)
-            or addressable(context, ARG_INDICES, indices)
-            or plan_backward(context, grad_output, self, indices, grad_input, &shapes, executor))
+            or addressable(context, ARG_MASK, mask)
+            or plan_backward(context, c, &shapes, executor))
 
 
-cdef int max_pool2d_with_mask(
-        const Context* context, const Tensor* self, const IntArray* kernel_size, const IntArray* stride,
-        const IntArray* padding, const IntArray* dilation, bint ceil_mode, const Tensor* out, const Tensor* indices,
-        Executor** executor) noexcept nogil:
-    """Phase 1 of the forward. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+cdef int max_pool2d_with_mask(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
+    """Phase 1 of the forward."""
+    cdef const Tensor* self = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef const Tensor* mask = c.tensors[2]
     cdef MaxPool2dShapes shapes
-    return (not_null(context, ARG_SELF, self)
-            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
-            or not_null(context, ARG_STRIDE, stride)
-            or not_null(context, ARG_PADDING, padding)
-            or not_null(context, ARG_DILATION, dilation)
-            or not_null(context, ARG_OUT, out)
-            or not_null(context, ARG_INDICES, indices)
-            or operator_there(context, MAX_POOL2D_WITH_MASK)
-            or dtype_taken(context, MAX_POOL2D_WITH_MASK, ARG_SELF, self)
-            or dtype_taken(context, MAX_POOL2D_WITH_MASK, ARG_OUT, out)
-            or check_mask_dtype(context, indices)
-            or same_dtype(context, ARG_OUT, out, ARG_SELF, self)
-            or rank_3_or_4(context, ARG_SELF, self)
-            or same_rank(context, ARG_OUT, out, ARG_SELF, self)
-            or same_rank(context, ARG_INDICES, indices, ARG_SELF, self)
+    return (check_common(context, c)
+            or check_images(context, c)
             or check_format(context, ARG_SELF, self)
-            or same_format(context, ARG_OUT, out, ARG_SELF, self)
-            or format_is_plain(context, ARG_INDICES, indices)
-            or check_lengths(context, kernel_size, stride, padding, dilation)
-            or check_values(context, kernel_size, stride, padding, dilation, &shapes)
-            or find_shapes(context, self, ceil_mode, &shapes)
+            or check_same_formats(context, c)
+            or find_geometry(context, c, self, &shapes)
             or shape_is(context, ARG_OUT, out, shapes.out, "the pooled shape of self")
-            or check_mask(context, self, indices, &shapes)
+            or check_mask(context, self, mask, &shapes)
             or addressable(context, ARG_SELF, self)
-            or addressable(context, ARG_INDICES, indices)
+            or addressable(context, ARG_MASK, mask)
             or check_labels(context, &shapes, self.rank)
-            or plan_forward(context, self, out, indices, &shapes, executor))
+            or plan_forward(context, c, &shapes, executor))
 
 
-cdef int max_pool2d_shapes(
-        const Context* context, const Tensor* self, const IntArray* kernel_size, const IntArray* stride,
-        const IntArray* padding, const IntArray* dilation, bint ceil_mode, MaxPool2dShapes* shapes) noexcept nogil:
+cdef int max_pool2d_shapes(const Context* context, const Arguments* c, MaxPool2dShapes* shapes) noexcept nogil:
     """The shapes of what the forward returns, with its refusals of what it is given."""
-    return (not_null(context, ARG_SELF, self)
-            or not_null(context, ARG_KERNEL_SIZE, kernel_size)
-            or not_null(context, ARG_STRIDE, stride)
-            or not_null(context, ARG_PADDING, padding)
-            or not_null(context, ARG_DILATION, dilation)
-            or dtype_taken(context, MAX_POOL2D_WITH_MASK, ARG_SELF, self)
+    cdef const Tensor* self = c.tensors[0]
+    return (check_nulls(context, c)
+            or check_first_dtype(context, c)
             or rank_3_or_4(context, ARG_SELF, self)
             or check_format(context, ARG_SELF, self)
-            or check_lengths(context, kernel_size, stride, padding, dilation)
-            or check_values(context, kernel_size, stride, padding, dilation, shapes)
-            or find_shapes(context, self, ceil_mode, shapes)
+            or find_geometry(context, c, self, shapes)
             or addressable(context, ARG_SELF, self)
             or check_mask_bytes(context, shapes, self.rank))
+
+
+cdef int forward_result(const Context* context, const Arguments* c, Tensor* results) noexcept nogil:
+    """The maxima and the mask."""
+    cdef MaxPool2dShapes shapes
+    cdef int i
+    cdef int status = max_pool2d_shapes(context, c, &shapes)
+    if status != SUCCESS:
+        return status
+    results[0].rank = results[1].rank = c.tensors[0].rank
+    results[0].format = results[1].format = c.tensors[0].format
+    results[0].dtype = c.tensors[0].dtype
+    results[1].dtype = DT_INT8
+    for i in range(results[0].rank):
+        results[0].dims[i] = shapes.out[i]
+        results[1].dims[i] = shapes.indices[i]
+    return SUCCESS
+
+
+cdef int64_t backward_facts(const Executor* executor, Fact* fact) noexcept nogil:
+    """What explain() tells."""
+    cdef const MaxPool2d* pool = <const MaxPool2d*>executor.plan
+    fact = add_pair(fact, "kernelSize", pool.h.kernel, pool.w.kernel)
+    fact = add_pair(fact, "stride", pool.full_stride[0], pool.full_stride[1])
+    fact = add_pair(fact, "padding", pool.h.pad, pool.w.pad)
+    add_pair(fact, "mask_layout", pool.argmax, 0)
+    fact.kind = LAYOUT
+    return 1 << pool.algorithm
+
+
+cdef int64_t forward_facts(const Executor* executor, Fact* fact) noexcept nogil:
+    return backward_facts(executor, fact) >> PHASES

@@ -1,10 +1,12 @@
 """How each face spells an argument, and what dtypes, formats and products are called: for messages only."""
 from libc.stdint cimport int64_t
 
+from aclnn_bw._core.operators cimport operator_of
+from aclnn_bw._core.status cimport wide
 from aclnn_bw._core.types cimport (
     ARG_SELF, ARGUMENTS, ASCEND310P, ASCEND910, ASCEND910B, C_CALL, DT_BF16, MASK_HELPER, TWO_PHASE, Context, IntArray,
+    Record, argument_names,
 )
-from aclnn_bw._core.status cimport wide
 
 
 cdef extern from "<stdio.h>" nogil:
@@ -20,18 +22,12 @@ cdef inline const char* choose(bint condition, const char* yes, const char* no) 
 
 
 cdef inline const char* name(const Context* context, int argument) noexcept nogil:
-    """The caller's own word for an argument; the order is that of `enum Argument`."""
-    cdef (const char*)[14] one_call = [
-        "grad_output", "self", "out", "kernel_size", "stride", "padding", "divisor_override", "cube_math_type", "mask",
-        "dilation", "output_size", "input_size", "scales", "out"]
-    cdef (const char*)[14] two_phase = [
-        "gradOutput", "self", "gradInput", "kernelSize", "stride", "padding", "divisorOverride", "cubeMathType",
-        "indices", "dilation", "outputSize", "inputSize", "scales", "out"]
+    """The caller's own word for an argument."""
     if argument < 0 or argument >= ARGUMENTS:
         return "argument"
     if context.face == MASK_HELPER and argument == ARG_SELF:
         return "input_shape"
-    return two_phase[argument] if context.face in (TWO_PHASE, C_CALL) else one_call[argument]
+    return argument_names[0 if context.face in (TWO_PHASE, C_CALL) else 1][argument]
 
 
 cdef inline const char* null(int face) noexcept nogil:
@@ -77,13 +73,11 @@ cdef inline const char* default_rules(const Context* context) noexcept nogil:
 
 
 cdef inline const char* operator_name(int op) noexcept nogil:
-    """What follows aclnn in the calls; the order is that of `enum Operator`."""
-    cdef (const char*)[6] names = [
-        "MaxPool2dWithMaskBackward", "MaxPool2dWithMask", "UpsampleNearestExact1dBackward", "AvgPool2dBackward",
-        "Im2colBackward", "ReplicationPad2dBackward"]
-    if not 0 <= op < 6:
+    """What follows aclnn in the calls."""
+    cdef const Record* record = operator_of(op)
+    if record == NULL:
         return "an operator without a name"
-    return names[op]
+    return record.name
 
 
 cdef inline const char* product_name(int product) noexcept nogil:

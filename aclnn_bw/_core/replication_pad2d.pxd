@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div
-from aclnn_bw._core.types cimport ALIGNMENT, Context, Executor, IntArray, Tensor
+from aclnn_bw._core.types cimport ALIGNMENT, Arguments, Context, Executor, Fact, Tensor
 
 # One axis: which positions q of gradOutput go to position i of gradInput, q in [0, out), i in [0, size).
 #   i in [begin, end)   q = i + shift alone, unless i is one of the next two;
@@ -46,8 +46,9 @@ cdef struct ReplicationPad2dPlan:
     bint streamed                       # gradInput is written past the caches
 
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
-    const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* padding,
-    const Tensor* grad_input, Executor** executor) noexcept nogil
+    const Context* context, const Arguments* c, Executor** executor) noexcept nogil
+cdef extern int64_t facts "aclnn_bw_replication_pad2d_backward_facts" (
+    const Executor* executor, Fact* fact) noexcept nogil
 
 
 cdef inline int64_t packed_plane(int64_t cells, int64_t cell) noexcept nogil:

@@ -7,20 +7,24 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport add_overflows, ceil_div, least, most
 from aclnn_bw._core.checks cimport (
-    addressable, dtype_taken, format_is_plain, length_between, none_zero_but_batch, not_null, operator_there,
-    rank_3_or_4, same_dtype, same_format, same_rank, shape_is, slot_of,
+    addressable, format_is_plain, length_between, none_zero_but_batch, shape_is, slot_of,
 )
-from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
+from aclnn_bw._core.executor cimport set_work
 from aclnn_bw._core.names cimport (
     TEXT, choose, element_text, format_name, host_rules, name, product_name, snprintf, tuple_text,
 )
+from aclnn_bw._core.operators cimport add_pair, check_common, check_images, check_same_formats, start_executor
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128, DT_COMPLEX64,
-    ERR_CREATE_EXECUTOR, ERR_INVALID, FORMAT_UNDEFINED, HOST, ONE_CALL, REPLICATION_PAD2D_BACKWARD, ROLE_READ,
-    ROLE_SHAPE, ROLE_WRITTEN, SUCCESS, Context, Executor, IntArray, RangeFn, Tensor,
+    ERR_INVALID, FORMAT_UNDEFINED, HOST, ONE_CALL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, RangeFn,
+    Tensor,
 )
+
+cdef extern from "operators.h":
+    enum:
+        KERNEL "ACLNN_BW_KERNEL_replication_pad2d"
 
 cdef enum:
     BFLOAT_PAD_LIMIT = 7        # of Ascend910B, where rows are padded
@@ -224,27 +228,23 @@ cdef void divide_groups(ReplicationPad2dPlan* plan, int64_t images, int64_t cell
     plan.packed = plan.group * packed_plane(least(pixels, columns * rows), cell)
 
 
-cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* grad_input,
-                       const int64_t* pads, Executor** result) noexcept nogil:
+cdef int plan_backward(const Context* context, const Arguments* c, const int64_t* pads,
+                       Executor** result) noexcept nogil:
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* self = c.tensors[1]
+    cdef const Tensor* grad_input = c.tensors[2]
     cdef Executor* executor
     cdef ReplicationPad2dPlan* plan
     cdef RangeFn kernel
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t planes, bytes
     cdef int rank = self.rank
-    cdef int i, status
-    executor = new_executor(context, REPLICATION_PAD2D_BACKWARD,
-                            <int64_t>(sizeof(ReplicationPad2dPlan) + PADS * sizeof(int64_t)))
-    if executor == NULL:
-        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
-    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
-    add_tensor(executor, ARG_SELF, ROLE_SHAPE, self)
-    add_tensor(executor, ARG_GRAD_INPUT, ROLE_WRITTEN, grad_input)
-    status = check_tensors(context, executor)
+    cdef int i
+    cdef int64_t size = <int64_t>(sizeof(ReplicationPad2dPlan) + PADS * sizeof(int64_t))
+    cdef int status = start_executor(context, c, size, result)
     if status != SUCCESS:
-        delete_executor(executor)
         return status
-    result[0] = executor
+    executor = result[0]
     plan = <ReplicationPad2dPlan*>executor.plan
     plan.channels = self.dims[rank - 3]
     planes = (self.dims[0] if rank == 4 else 1) * plan.channels
@@ -276,37 +276,39 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
         if plan.layout == PLANES:
             planes = join_planes(plan, planes)
         divide_work(plan, planes, context.threads)
-    kernel = context.kernels.replication_pad2d_backward[slot_of(grad_output.dtype)]
+    kernel = context.kernels.row[KERNEL][slot_of(grad_output.dtype)]
     # gradInput's elements are distinct and lie in a storage, so the number of units, which is no larger, does not
     # overflow.
     set_work(executor, context, kernel, planes * plan.bands * plan.tiles, bytes, plan.packed)
     return SUCCESS
 
 
-cdef int replication_pad2d_backward(
-        const Context* context, const Tensor* grad_output, const Tensor* self, const IntArray* padding,
-        const Tensor* grad_input, Executor** executor) noexcept nogil:
-    """Phase 1. On SUCCESS the caller owns *executor; a refusal leaves it as it was."""
+cdef int replication_pad2d_backward(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
+    """Phase 1."""
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* self = c.tensors[1]
+    cdef const Tensor* grad_input = c.tensors[2]
+    cdef const IntArray* padding = c.arrays[0]
     cdef int64_t[PADS] pads
-    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
-            or not_null(context, ARG_SELF, self)
-            or not_null(context, ARG_PADDING, padding)
-            or not_null(context, ARG_GRAD_INPUT, grad_input)
-            or operator_there(context, REPLICATION_PAD2D_BACKWARD)
-            or dtype_taken(context, REPLICATION_PAD2D_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
-            or dtype_taken(context, REPLICATION_PAD2D_BACKWARD, ARG_SELF, self)
-            or dtype_taken(context, REPLICATION_PAD2D_BACKWARD, ARG_GRAD_INPUT, grad_input)
-            or same_dtype(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
-            or same_dtype(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
-            or rank_3_or_4(context, ARG_GRAD_OUTPUT, grad_output)
-            or same_rank(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
-            or same_rank(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+    return (check_common(context, c)
+            or check_images(context, c)
             or check_format(context, ARG_GRAD_OUTPUT, grad_output)
-            or same_format(context, ARG_SELF, self, ARG_GRAD_OUTPUT, grad_output)
-            or same_format(context, ARG_GRAD_INPUT, grad_input, ARG_GRAD_OUTPUT, grad_output)
+            or check_same_formats(context, c)
             or read_padding(context, padding, pads)
             or check_values(context, padding, pads, grad_output.dtype)
             or check_shapes(context, grad_output, self, grad_input, padding, pads)
             or addressable(context, ARG_GRAD_OUTPUT, grad_output)
             or addressable(context, ARG_GRAD_INPUT, grad_input)
-            or plan_backward(context, grad_output, self, grad_input, pads, executor))
+            or plan_backward(context, c, pads, executor))
+
+
+cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
+    """What explain() tells."""
+    cdef const ReplicationPad2dPlan* plan = <const ReplicationPad2dPlan*>executor.plan
+    cdef const int64_t* pads = <const int64_t*>(plan + 1)
+    cdef int i
+    add_pair(fact, "padding", 0, 0)
+    fact.count = PADS
+    for i in range(PADS):
+        fact.values[i] = pads[i]
+    return 1 << plan.layout

@@ -1,14 +1,13 @@
-"""Every struct, enum and function-pointer type of the core: plain C data, no Python object.
-
-One definition serves all objects that cimport this file. Sizes, strides and offsets are 64-bit and counted in elements
-unless the name says bytes.
-"""
-from libc.stdint cimport int32_t, int64_t, uint64_t
+"""Every struct, enum and function-pointer type of the core: plain C data, no Python object."""
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 cdef enum:
-    MAX_RANK = 8        # CANN's own limit; tensors beyond it are refused by every operator's rank rule
-    MAX_TENSORS = 4     # the most tensor arguments that any of the operators has
-    MAX_INTS = 8        # values of an int array that are kept; no operator takes more than four
+    MAX_RANK = 8        # as types.h and operators.h have them
+    MAX_INTS = 8        # of an int array
+    MAX_TENSORS = 4
+    MAX_ARRAYS = 5
+    MAX_NUMBERS = 4
+    MAX_FACTS = 6
     ALIGNMENT = 64      # of every scratch area: a cache line, and the widest vector
 
 cdef enum Status:
@@ -64,38 +63,11 @@ cdef enum MaskLayout:
     LAYOUT_BITMASK
     LAYOUT_ARGMAX
 
-cdef enum Operator:
-    MAX_POOL2D_WITH_MASK_BACKWARD
-    MAX_POOL2D_WITH_MASK
-    UPSAMPLE_NEAREST_EXACT1D_BACKWARD
-    AVG_POOL2D_BACKWARD
-    IM2COL_BACKWARD
-    REPLICATION_PAD2D_BACKWARD
-    OPERATORS
-
 cdef enum Face:
     TWO_PHASE       # messages use the C call's argument names
     ONE_CALL        # messages use the one-call function's argument names
     MASK_HELPER     # messages use the argument names of mask_shape and its kin
     C_CALL          # as TWO_PHASE, but nothing is spelled as in Python
-
-# The arguments of all operators; names.pxd spells them for each face.
-cdef enum Argument:
-    ARG_GRAD_OUTPUT
-    ARG_SELF
-    ARG_GRAD_INPUT
-    ARG_KERNEL_SIZE
-    ARG_STRIDE
-    ARG_PADDING
-    ARG_DIVISOR_OVERRIDE
-    ARG_CUBE_MATH_TYPE
-    ARG_INDICES
-    ARG_DILATION
-    ARG_OUTPUT_SIZE
-    ARG_INPUT_SIZE
-    ARG_SCALES
-    ARG_OUT
-    ARGUMENTS
 
 cdef enum TensorFlag:
     WRITABLE = 1        # the owner allows writing
@@ -103,95 +75,124 @@ cdef enum TensorFlag:
     SWAPPED = 4         # bytes in the other machine's order
     BROKEN_STRIDE = 8   # a byte stride is no multiple of the item size
 
-cdef struct Tensor:
-    int64_t[MAX_RANK] dims
-    int64_t[MAX_RANK] strides
-    int64_t offset          # of the view's first element within the storage
-    int64_t storage         # elements in the storage
-    char* data              # the storage's first byte; NULL while unbound
-    int32_t rank
-    int32_t dtype
-    int32_t format
-    int32_t flags
-
-cdef struct IntArray:
-    int64_t[MAX_INTS] values
-    int64_t size            # may exceed MAX_INTS: then only the first values are kept, and the length is refused
-    bint scalar             # written as a bare int by the caller, so messages show no index
-
-# What the tensor argument of an executor is to its operator.
-cdef enum Role:
-    ROLE_READ       # an input whose values are read
-    ROLE_SHAPE      # an input that gives its shape only: may be unbound, may overlap anything
-    ROLE_WRITTEN    # an output
-
-# Serial work on the units [begin, end) of a plan. `data` holds the first view element of each tensor, in argument
-# order; `scratch` is this range's own. Returns ALL_GOOD, or the place of the first value that only a kernel can see to
-# be bad (the explain function of the executor says what a place is).
-ctypedef int64_t (*RangeFn)(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil
-
 cdef enum:
     ALL_GOOD = -1
 
-# The storage types for which a kernel exists, as indices of a table row.
-cdef enum Slot:
-    SLOT_F32
-    SLOT_F64
-    SLOT_F16
-    SLOT_BF16
-    REAL_SLOTS
-    SLOT_C64 = REAL_SLOTS
-    SLOT_C128
-    SLOTS
+# types.h says what these are.
+cdef extern from "types.h" nogil:
+    ctypedef struct Tensor "aclnn_bw_tensor":
+        int64_t[MAX_RANK] dims
+        int64_t[MAX_RANK] strides
+        int64_t offset, storage
+        char* data
+        int32_t rank, dtype, format, flags
+    ctypedef struct IntArray "aclnn_bw_int_array":
+        int64_t[MAX_INTS] values
+        int64_t size
+        bint scalar
+    enum:
+        SLOT_F32 "ACLNN_BW_F32"
+        SLOT_F64 "ACLNN_BW_F64"
+        SLOT_F16 "ACLNN_BW_F16"
+        SLOT_BF16 "ACLNN_BW_BF16"
+        SLOT_C64 "ACLNN_BW_C64"
+        SLOT_C128 "ACLNN_BW_C128"
+        SLOTS "ACLNN_BW_SLOTS"
+    ctypedef int64_t (*RangeFn "aclnn_bw_range_fn")(
+        const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil
+    ctypedef int (*ExplainFn "aclnn_bw_explain_fn")(
+        const void* plan, int face, char** data, int64_t place) noexcept nogil
+    ctypedef struct KernelTable "aclnn_bw_kernel_table":
+        RangeFn row[1][6]
+        bint lane_masks
+    ctypedef struct Context "aclnn_bw_context":
+        const KernelTable* kernels
+        int32_t product, mask_layout, face, threads, cores
+        void* room
+        int64_t room_size
+    ctypedef struct Executor "aclnn_bw_executor":
+        int32_t op, face, tensors, threads, repeatable, spent
+        uint64_t claim
+        int64_t units, bytes, ranges, scratch, workspace_size
+        RangeFn kernel
+        ExplainFn explain
+        void* plan
+        bint lent
+        int32_t[MAX_TENSORS] roles
+        int32_t[MAX_TENSORS] arguments
+        Tensor[MAX_TENSORS] tensor
+    ctypedef struct Run "aclnn_bw_run":
+        Executor* executor
+        (char*)[MAX_TENSORS] data
+        char* workspace
+        int64_t bad
 
-cdef struct KernelTable:
-    RangeFn[REAL_SLOTS] max_pool2d_gather
-    RangeFn[REAL_SLOTS] max_pool2d_scatter
-    RangeFn[REAL_SLOTS] max_pool2d_forward
-    RangeFn[REAL_SLOTS] upsample_nearest_exact1d_backward
-    RangeFn[REAL_SLOTS] avg_pool2d_backward
-    RangeFn[REAL_SLOTS] im2col_backward
-    RangeFn[SLOTS] replication_pad2d_backward
-    bint lane_masks     # a comparison leaves a mask of lanes (AVX-512): plans choose by what that is worth
-
-cdef struct Context:
-    const KernelTable* kernels
-    int32_t product
-    int32_t mask_layout
-    int32_t face
-    int32_t threads     # asked for by the caller
-    int32_t cores       # available to the process
-    void* room          # memory that outlives the executor, aligned as malloc's: phase 1 need not allocate; or NULL
-    int64_t room_size
-
-# Turns the smallest place that a range has returned into a refusal: (plan, face, data, place).
-ctypedef int (*ExplainFn)(const void* plan, int face, char** data, int64_t place) noexcept nogil
-
-cdef struct Executor:
-    int32_t op
-    int32_t face
-    int32_t tensors
-    int32_t threads
-    int32_t repeatable
-    int32_t spent               # atomic
-    uint64_t claim              # atomic: queue << 32 | runs that are queued or running
-    int64_t units               # independent pieces of work
-    int64_t bytes               # compulsory traffic of all units
-    int64_t ranges              # what they are split into: one per thread
-    int64_t scratch             # bytes of workspace for each range
-    int64_t workspace_size
-    RangeFn kernel
-    ExplainFn explain           # NULL where no value can be bad
-    void* plan                  # lies behind this struct, in the same memory
-    bint lent                   # that memory is the caller's room
-    int32_t[MAX_TENSORS] roles
-    int32_t[MAX_TENSORS] arguments
-    Tensor[MAX_TENSORS] tensor  # last: new_executor zeroes what stands before it
-
-# One accepted run: the addresses that phase 2 works on, frozen, so that an executor may be re-pointed while runs are
-# queued.
-cdef struct Run:
-    Executor* executor
-    (char*)[MAX_TENSORS] data
-    char* workspace             # aligned
-    int64_t bad                 # atomic: the smallest place that a range has returned, or ALL_GOOD
+# operators.h says what these are, and how an operator's record is read.
+cdef extern from "operators.h" nogil:
+    enum:
+        END "ACLNN_BW_END"
+        READ "ACLNN_BW_READ"
+        SHAPE "ACLNN_BW_SHAPE"
+        WRITTEN "ACLNN_BW_WRITTEN"
+        INTS "ACLNN_BW_INTS"
+        BOOL "ACLNN_BW_BOOL"
+        INT "ACLNN_BW_INT"
+        INT8 "ACLNN_BW_INT8"
+        REAL "ACLNN_BW_REAL"
+        LAYOUT "ACLNN_BW_LAYOUT"
+    enum:
+        IS_MASK "ACLNN_BW_IS_MASK"
+        OWN_DTYPE "ACLNN_BW_OWN_DTYPE"
+        SCALAR "ACLNN_BW_SCALAR"
+        NULLABLE "ACLNN_BW_NULLABLE"
+        EMPTY "ACLNN_BW_EMPTY"
+        OPTIONAL "ACLNN_BW_OPTIONAL"
+        TWO_PHASE_ONLY "ACLNN_BW_TWO_PHASE_ONLY"
+        ALWAYS_NEW "ACLNN_BW_ALWAYS_NEW"
+        COUNT_SHIFT "ACLNN_BW_COUNT_SHIFT"
+    enum:
+        ARG_GRAD_OUTPUT "ACLNN_BW_ARG_GRAD_OUTPUT"
+        ARG_SELF "ACLNN_BW_ARG_SELF"
+        ARG_GRAD_INPUT "ACLNN_BW_ARG_GRAD_INPUT"
+        ARG_KERNEL_SIZE "ACLNN_BW_ARG_KERNEL_SIZE"
+        ARG_STRIDE "ACLNN_BW_ARG_STRIDE"
+        ARG_PADDING "ACLNN_BW_ARG_PADDING"
+        ARG_DIVISOR_OVERRIDE "ACLNN_BW_ARG_DIVISOR_OVERRIDE"
+        ARG_CUBE_MATH_TYPE "ACLNN_BW_ARG_CUBE_MATH_TYPE"
+        ARG_MASK "ACLNN_BW_ARG_MASK"
+        ARG_DILATION "ACLNN_BW_ARG_DILATION"
+        ARG_OUTPUT_SIZE "ACLNN_BW_ARG_OUTPUT_SIZE"
+        ARG_INPUT_SIZE "ACLNN_BW_ARG_INPUT_SIZE"
+        ARG_SCALES "ACLNN_BW_ARG_SCALES"
+        ARG_OUT "ACLNN_BW_ARG_OUT"
+        ARGUMENTS "ACLNN_BW_ARGUMENTS"
+    enum:
+        KERNELS "ACLNN_BW_KERNELS"
+        OPERATORS "ACLNN_BW_OPERATORS"
+    const char* argument_names "aclnn_bw_argument_names" [2][1]
+    ctypedef struct Parameter "aclnn_bw_parameter":
+        int kind, argument, flags
+    ctypedef struct Arguments "aclnn_bw_arguments":
+        int32_t op
+        uint32_t absent
+        (const Tensor*)[MAX_TENSORS] tensors
+        (const IntArray*)[MAX_ARRAYS] arrays
+        int64_t[MAX_NUMBERS] numbers
+        double real
+    ctypedef struct Fact "aclnn_bw_fact":
+        const char* name
+        int64_t[4] values
+        double real
+        int32_t count, kind
+    ctypedef struct Record "aclnn_bw_operator":
+        const char* name
+        const char* one_call
+        int (*plan)(const Context*, const Arguments*, Executor**) noexcept nogil
+        int (*result)(const Context*, const Arguments*, Tensor*) noexcept nogil
+        int size_argument
+        int64_t (*facts)(const Executor*, Fact*) noexcept nogil
+        uint64_t[4] dtypes
+        const Parameter* parameters
+        const Parameter* tensors
+        const Parameter* arrays
+        const char* const* algorithms

@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, round_up
-from aclnn_bw._core.types cimport ALIGNMENT, Context, Executor, IntArray, Tensor
+from aclnn_bw._core.types cimport ALIGNMENT, Arguments, Context, Executor, Fact, Tensor
 
 cdef enum:
     MOST_TERMS = 8          # of a target in a group
@@ -69,8 +69,11 @@ cdef struct UpsampleNearestExact1dPlan:
     int64_t table_bytes                 # from one table to the next, behind this struct
 
 cdef extern int upsample_nearest_exact1d_backward "aclnn_bw_upsample_nearest_exact1d_backward" (
-    const Context* context, const Tensor* grad_output, const IntArray* output_size, const IntArray* input_size,
-    double scales, const Tensor* out, Executor** executor) noexcept nogil
+    const Context* context, const Arguments* c, Executor** executor) noexcept nogil
+cdef extern int64_t facts "aclnn_bw_upsample_nearest_exact1d_backward_facts" (
+    const Executor* executor, Fact* fact) noexcept nogil
+cdef extern int result "aclnn_bw_upsample_nearest_exact1d_backward_result" (
+    const Context* context, const Arguments* c, Tensor* results) noexcept nogil
 cdef extern void fill_block "aclnn_bw_fill_nearest_block" (
     const NearestMap* map, int64_t begin, int64_t targets, bint scatters, Block* block) noexcept nogil
 

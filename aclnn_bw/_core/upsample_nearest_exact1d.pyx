@@ -12,17 +12,21 @@ from libc.stdlib cimport strtod
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    addressable, dtype_taken, length_between, not_null, operator_there, same_dtype, same_format, shape_is, slot_of,
+    addressable, length_between, shape_is, slot_of,
 )
-from aclnn_bw._core.executor cimport add_tensor, check_tensors, delete_executor, new_executor, set_work
+from aclnn_bw._core.executor cimport set_work
 from aclnn_bw._core.names cimport TEXT, element_text, format_name, host_rules, name, product_name, snprintf
+from aclnn_bw._core.operators cimport check_common, check_same_formats, start_executor
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_CREATE_EXECUTOR, ERR_INVALID,
-    FORMAT_NCL, FORMAT_ND, HOST, ROLE_READ, ROLE_WRITTEN, SUCCESS, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, Context, Executor,
-    IntArray, Tensor,
+    ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_INVALID, FORMAT_NCL,
+    FORMAT_ND, HOST, REAL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
+
+cdef extern from "operators.h":
+    enum:
+        KERNEL "ACLNN_BW_KERNEL_upsample_nearest_exact1d"
 
 cdef extern from "floating_mode.h" nogil:
     ctypedef struct floating_mode "aclnn_bw_floating_mode":
@@ -452,8 +456,9 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
     return period
 
 
-cdef int plan_backward(const Context* context, const Tensor* grad_output, const Tensor* out, double scales,
-                       Executor** result) noexcept nogil:
+cdef int plan_backward(const Context* context, const Arguments* c, Executor** result) noexcept nogil:
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
     cdef Executor* executor
     cdef UpsampleNearestExact1dPlan plan
     cdef char* tables
@@ -463,7 +468,7 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     cdef int status
     plan.map.sources = grad_output.dims[2]
     plan.map.targets = out.dims[2]
-    plan.map.ratio = <float>(1.0 / scales) if scales > 0 else <float>plan.map.targets / <float>plan.map.sources
+    plan.map.ratio = <float>(1.0 / c.real) if c.real > 0 else <float>plan.map.targets / <float>plan.map.sources
     plan.all_channels = out.dims[1]
     plain_strides(grad_output, plan.grad_output_strides)
     plain_strides(out, plan.out_strides)
@@ -471,16 +476,10 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
     choose_layout(&plan, out.dims[0], item)
     period = plan_blocks(&plan, item, context.threads)
     count = 1 if period > 0 else (plan.blocks if plan.tables == WHOLE else 0)
-    executor = new_executor(context, UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
-                            <int64_t>sizeof(UpsampleNearestExact1dPlan) + count * plan.table_bytes)
-    if executor == NULL:
-        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
-    add_tensor(executor, ARG_GRAD_OUTPUT, ROLE_READ, grad_output)
-    add_tensor(executor, ARG_OUT, ROLE_WRITTEN, out)
-    status = check_tensors(context, executor)
+    status = start_executor(context, c, <int64_t>sizeof(UpsampleNearestExact1dPlan) + count * plan.table_bytes, result)
     if status != SUCCESS:
-        delete_executor(executor)
         return status
+    executor = result[0]
     plan.extent = 1
     if out.dims[0] > 0 and out.dims[1] > 0:
         # Both views lie inside their storage, as was checked; those of an empty tensor may be anything.
@@ -495,47 +494,58 @@ cdef int plan_backward(const Context* context, const Tensor* grad_output, const 
             fill_block(&plan.map, k * plan.block, least(plan.block, plan.targets - k * plan.block),
                        plan.scatters, <Block*>(tables + k * plan.table_bytes))
     # out's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
-    set_work(executor, context, context.kernels.upsample_nearest_exact1d_backward[slot_of(out.dtype)],
+    set_work(executor, context, context.kernels.row[KERNEL][slot_of(out.dtype)],
              plan.rows * plan.blocks, bytes, (plan.table_bytes if plan.tables == FILLED else 0) + plan.packed)
-    result[0] = executor
     return SUCCESS
 
 
-cdef int check_and_plan(const Context* context, const Tensor* grad_output, const IntArray* output_size,
-                        const IntArray* input_size, double scales, const Tensor* out,
-                        Executor** executor) noexcept nogil:
-    return (not_null(context, ARG_GRAD_OUTPUT, grad_output)
-            or not_null(context, ARG_OUTPUT_SIZE, output_size)
-            or not_null(context, ARG_INPUT_SIZE, input_size)
-            or not_null(context, ARG_OUT, out)
-            or operator_there(context, UPSAMPLE_NEAREST_EXACT1D_BACKWARD)
-            or dtype_taken(context, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, ARG_GRAD_OUTPUT, grad_output)
-            or dtype_taken(context, UPSAMPLE_NEAREST_EXACT1D_BACKWARD, ARG_OUT, out)
-            or same_dtype(context, ARG_OUT, out, ARG_GRAD_OUTPUT, grad_output)
+cdef int check_and_plan(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef const IntArray* output_size = c.arrays[0]
+    cdef const IntArray* input_size = c.arrays[1]
+    return (check_common(context, c)
             or check_rank(context, ARG_GRAD_OUTPUT, grad_output)
             or check_rank(context, ARG_OUT, out)
             or check_format(context, ARG_GRAD_OUTPUT, grad_output)
-            or same_format(context, ARG_OUT, out, ARG_GRAD_OUTPUT, grad_output)
+            or check_same_formats(context, c)
             or length_between(context, ARG_OUTPUT_SIZE, output_size, 1, 1)
             or length_between(context, ARG_INPUT_SIZE, input_size, 3, 3)
             or all_positive(context, ARG_OUTPUT_SIZE, output_size)
             or all_positive(context, ARG_INPUT_SIZE, input_size)
-            or check_scales(context, scales)
+            or check_scales(context, c.real)
             or check_shapes(context, grad_output, output_size, input_size, out)
             or addressable(context, ARG_GRAD_OUTPUT, grad_output)
             or addressable(context, ARG_OUT, out)
-            or plan_backward(context, grad_output, out, scales, executor))
+            or plan_backward(context, c, executor))
 
 
-cdef int upsample_nearest_exact1d_backward(
-        const Context* context, const Tensor* grad_output, const IntArray* output_size, const IntArray* input_size,
-        double scales, const Tensor* out, Executor** executor) noexcept nogil:
-    """Phase 1. On SUCCESS the caller owns *executor; a refusal leaves it as it was.
-
-    The map must not depend on the caller's floating-point mode: with denormals taken for zeros, scales = 5e-324 would
-    be another request.
-    """
+cdef int upsample_nearest_exact1d_backward(const Context* context, const Arguments* c,
+                                           Executor** executor) noexcept nogil:
+    """Phase 1. The map must not depend on the caller's floating-point mode: with denormals taken for zeros,
+    scales = 5e-324 would be another request."""
     cdef floating_mode mode = enter_default_mode()
-    cdef int status = check_and_plan(context, grad_output, output_size, input_size, scales, out, executor)
+    cdef int status = check_and_plan(context, c, executor)
     leave_default_mode(mode)
     return status
+
+
+cdef int result(const Context* context, const Arguments* c, Tensor* results) noexcept nogil:
+    """The shape that input_size says."""
+    cdef const IntArray* sizes = c.arrays[1]
+    cdef int i
+    results.rank = 3
+    results.dtype = c.tensors[0].dtype
+    results.format = c.tensors[0].format
+    for i in range(3):
+        results.dims[i] = sizes.values[i] if sizes.size == 3 and sizes.values[i] > 0 else 1
+    return SUCCESS
+
+
+cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
+    """What explain() tells: the layout's name, then that of the tables."""
+    cdef const UpsampleNearestExact1dPlan* plan = <const UpsampleNearestExact1dPlan*>executor.plan
+    fact.name = "ratio"
+    fact.kind = REAL
+    fact.real = plan.map.ratio
+    return 1 << plan.layout | 1 << (PIXELS + 1 + plan.tables)

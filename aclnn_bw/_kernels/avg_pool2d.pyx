@@ -34,7 +34,7 @@ from libc.string cimport memmove, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient, round_up
 from aclnn_bw._core.avg_pool2d cimport DOUBLE, FILL, MOST_PHASES, ROUND_NONE, STREAMED, AvgPool2dPlan, Axis
-from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_pairs cimport Pairs, pair_rows, triple_rows
 from aclnn_bw._kernels.avg_pool2d_sums cimport pair_row, sum_across, sum_row
 from aclnn_bw._kernels.avg_pool2d_terms cimport (
@@ -622,9 +622,9 @@ cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t
     return backward(<const AvgPool2dPlan*>plan, data, scratch, begin, end, <const bfloat*>NULL)
 
 
-cdef void avg_pool2d_kernels(KernelTable* table) noexcept nogil:
-    """Put this instruction set's kernels into the table."""
-    table.avg_pool2d_backward[<int>SLOT_F32] = backward_f32
-    table.avg_pool2d_backward[<int>SLOT_F64] = backward_f64
-    table.avg_pool2d_backward[<int>SLOT_F16] = backward_f16
-    table.avg_pool2d_backward[<int>SLOT_BF16] = backward_bf16
+cdef void avg_pool2d_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table."""
+    row[<int>SLOT_F32] = backward_f32
+    row[<int>SLOT_F64] = backward_f64
+    row[<int>SLOT_F16] = backward_f16
+    row[<int>SLOT_BF16] = backward_bf16

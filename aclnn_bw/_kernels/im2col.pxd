@@ -1,4 +1,4 @@
 """The kernels of Im2colBackward. The build renames the C function for each instruction set."""
-from aclnn_bw._core.types cimport KernelTable
+from aclnn_bw._core.types cimport RangeFn
 
-cdef extern void im2col_kernels "aclnn_bw_im2col_kernels" (KernelTable* table) noexcept nogil
+cdef extern void im2col_kernels "aclnn_bw_im2col_kernels" (RangeFn* row) noexcept nogil

@@ -34,7 +34,7 @@ from libc.string cimport memset
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.im2col cimport GATHER, INTERLEAVE, MOST_PHASES, SCATTER, Im2colPlan, Phase
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable,
+    ALIGNMENT, ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn,
 )
 from aclnn_bw._kernels.im2col_columns cimport (
     Ahead, look_ahead, pack_columns, plan_ahead, stream, turn_rows,
@@ -653,9 +653,9 @@ cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t
     return backward(<const Im2colPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const bfloat*>NULL)
 
 
-cdef void im2col_kernels(KernelTable* table) noexcept nogil:
-    """Put this instruction set's kernels into the table."""
-    table.im2col_backward[<int>SLOT_F32] = backward_f32
-    table.im2col_backward[<int>SLOT_F64] = backward_f64
-    table.im2col_backward[<int>SLOT_F16] = backward_f16
-    table.im2col_backward[<int>SLOT_BF16] = backward_bf16
+cdef void im2col_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table."""
+    row[<int>SLOT_F32] = backward_f32
+    row[<int>SLOT_F64] = backward_f64
+    row[<int>SLOT_F16] = backward_f16
+    row[<int>SLOT_BF16] = backward_bf16

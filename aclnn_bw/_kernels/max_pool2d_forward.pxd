@@ -1,4 +1,4 @@
 """The kernels of MaxPool2dWithMask. The build renames the C function for each instruction set."""
-from aclnn_bw._core.types cimport KernelTable
+from aclnn_bw._core.types cimport RangeFn
 
-cdef extern void max_pool2d_forward_kernels "aclnn_bw_max_pool2d_forward_kernels" (KernelTable* table) noexcept nogil
+cdef extern void max_pool2d_forward_kernels "aclnn_bw_max_pool2d_forward_kernels" (RangeFn* row) noexcept nogil

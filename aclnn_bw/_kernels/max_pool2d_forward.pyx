@@ -39,7 +39,7 @@ from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport LANES, MOST_COLUMNS, SCAN, MaxPool2dForwardPlan
-from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_forward_windows cimport Pass, compare, split_pairs
 from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row
 from aclnn_bw._kernels.simd cimport (
@@ -439,9 +439,9 @@ cdef int64_t forward_bf16(const void* plan, char** data, char* scratch, int64_t 
                    <const bfloat*>NULL)
 
 
-cdef void max_pool2d_forward_kernels(KernelTable* table) noexcept nogil:
-    """Put this instruction set's kernels into the table."""
-    table.max_pool2d_forward[<int>SLOT_F32] = forward_f32
-    table.max_pool2d_forward[<int>SLOT_F64] = forward_f64
-    table.max_pool2d_forward[<int>SLOT_F16] = forward_f16
-    table.max_pool2d_forward[<int>SLOT_BF16] = forward_bf16
+cdef void max_pool2d_forward_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table."""
+    row[<int>SLOT_F32] = forward_f32
+    row[<int>SLOT_F64] = forward_f64
+    row[<int>SLOT_F16] = forward_f16
+    row[<int>SLOT_BF16] = forward_bf16

@@ -31,7 +31,7 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport (
     LANES, MOST_ROWS, SAME, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dGatherPlan, PoolAxis,
 )
-from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_columns cimport (
     Plane, Term, fill_edges, gradient, line_of_bits, line_rows, line_slid, line_terms, sum_columns,
 )
@@ -422,10 +422,9 @@ cdef int64_t gather_bf16(const void* plan, char** data, char* scratch, int64_t b
                   <const bfloat*>NULL)
 
 
-cdef void max_pool2d_gather_kernels(KernelTable* table) noexcept nogil:
-    """Put this instruction set's kernels into the table."""
-    table.lane_masks = VECTOR_BYTES == 64
-    table.max_pool2d_gather[<int>SLOT_F32] = gather_f32
-    table.max_pool2d_gather[<int>SLOT_F64] = gather_f64
-    table.max_pool2d_gather[<int>SLOT_F16] = gather_f16
-    table.max_pool2d_gather[<int>SLOT_BF16] = gather_bf16
+cdef void max_pool2d_gather_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table."""
+    row[<int>SLOT_F32] = gather_f32
+    row[<int>SLOT_F64] = gather_f64
+    row[<int>SLOT_F16] = gather_f16
+    row[<int>SLOT_BF16] = gather_bf16

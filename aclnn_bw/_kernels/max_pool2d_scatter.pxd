@@ -1,4 +1,4 @@
 """The kernels of MaxPool2dWithMaskBackward, SCATTER. The build renames the C function for each instruction set."""
-from aclnn_bw._core.types cimport KernelTable
+from aclnn_bw._core.types cimport RangeFn
 
-cdef extern void max_pool2d_scatter_kernels "aclnn_bw_max_pool2d_scatter_kernels" (KernelTable* table) noexcept nogil
+cdef extern void max_pool2d_scatter_kernels "aclnn_bw_max_pool2d_scatter_kernels" (RangeFn* row) noexcept nogil

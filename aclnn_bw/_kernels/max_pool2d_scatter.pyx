@@ -27,7 +27,7 @@ from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport BLOCK, PLANES, MaxPool2d, MaxPool2dScatterPlan, PoolAxis
-from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport (
     any_missed, end_window, fill_windows, find_missed, first_place, first_window, misses,
 )
@@ -402,9 +402,9 @@ cdef int64_t scatter_bf16(const void* plan, char** data, char* scratch, int64_t 
                    <const bfloat*>NULL)
 
 
-cdef void max_pool2d_scatter_kernels(KernelTable* table) noexcept nogil:
-    """Put this instruction set's kernels into the table."""
-    table.max_pool2d_scatter[<int>SLOT_F32] = scatter_f32
-    table.max_pool2d_scatter[<int>SLOT_F64] = scatter_f64
-    table.max_pool2d_scatter[<int>SLOT_F16] = scatter_f16
-    table.max_pool2d_scatter[<int>SLOT_BF16] = scatter_bf16
+cdef void max_pool2d_scatter_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table."""
+    row[<int>SLOT_F32] = scatter_f32
+    row[<int>SLOT_F64] = scatter_f64
+    row[<int>SLOT_F16] = scatter_f16
+    row[<int>SLOT_BF16] = scatter_bf16

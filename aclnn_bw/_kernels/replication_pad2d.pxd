@@ -1,4 +1,4 @@
 """The kernels of ReplicationPad2dBackward. The build renames the C function for each instruction set."""
-from aclnn_bw._core.types cimport KernelTable
+from aclnn_bw._core.types cimport RangeFn
 
-cdef extern void replication_pad2d_kernels "aclnn_bw_replication_pad2d_kernels" (KernelTable* table) noexcept nogil
+cdef extern void replication_pad2d_kernels "aclnn_bw_replication_pad2d_kernels" (RangeFn* row) noexcept nogil

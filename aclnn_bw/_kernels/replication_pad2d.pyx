@@ -32,7 +32,7 @@ from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, Axis, ReplicationPad2dPlan, packed_plane
-from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.replication_pad2d_copy cimport copy_rows
 from aclnn_bw._kernels.replication_pad2d_sums cimport (
     FEW, LANES, LONG, add_run, fold_few_rows, fold_short_run, join_chains, move, narrowed_row, store_corner,
@@ -536,11 +536,11 @@ cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t
                     <const bfloat*>NULL)
 
 
-cdef void replication_pad2d_kernels(KernelTable* table) noexcept nogil:
-    """Put this instruction set's kernels into the table. A complex number is two numbers: plan.parts."""
-    table.replication_pad2d_backward[<int>SLOT_F32] = backward_f32
-    table.replication_pad2d_backward[<int>SLOT_F64] = backward_f64
-    table.replication_pad2d_backward[<int>SLOT_F16] = backward_f16
-    table.replication_pad2d_backward[<int>SLOT_BF16] = backward_bf16
-    table.replication_pad2d_backward[<int>SLOT_C64] = backward_f32
-    table.replication_pad2d_backward[<int>SLOT_C128] = backward_f64
+cdef void replication_pad2d_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table. A complex number is two numbers: plan.parts."""
+    row[<int>SLOT_F32] = backward_f32
+    row[<int>SLOT_F64] = backward_f64
+    row[<int>SLOT_F16] = backward_f16
+    row[<int>SLOT_BF16] = backward_bf16
+    row[<int>SLOT_C64] = backward_f32
+    row[<int>SLOT_C128] = backward_f64

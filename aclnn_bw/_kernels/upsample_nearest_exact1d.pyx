@@ -26,7 +26,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
-from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, KernelTable
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._core.upsample_nearest_exact1d cimport (
     FILLED, PACKED, PERIODIC, PIXELS, SPAN, Block, Group, UpsampleNearestExact1dPlan, fill_block, packed_row,
 )
@@ -477,9 +477,9 @@ cdef int64_t backward_bf16(const void* plan, char** data, char* scratch, int64_t
                     <const bfloat*>NULL)
 
 
-cdef void upsample_nearest_exact1d_kernels(KernelTable* table) noexcept nogil:
-    """Put this instruction set's kernels into the table."""
-    table.upsample_nearest_exact1d_backward[<int>SLOT_F32] = backward_f32
-    table.upsample_nearest_exact1d_backward[<int>SLOT_F64] = backward_f64
-    table.upsample_nearest_exact1d_backward[<int>SLOT_F16] = backward_f16
-    table.upsample_nearest_exact1d_backward[<int>SLOT_BF16] = backward_bf16
+cdef void upsample_nearest_exact1d_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table."""
+    row[<int>SLOT_F32] = backward_f32
+    row[<int>SLOT_F64] = backward_f64
+    row[<int>SLOT_F16] = backward_f16
+    row[<int>SLOT_BF16] = backward_bf16

@@ -4,48 +4,26 @@
  * break things among those that can be chosen. A bit of it asks for a call that fits: small attributes, and the shapes
  * that follow from them, so that the kernels are reached often; at most a few things are wrong with it then. Tensors
  * get memory of exactly their storage, so that AddressSanitizer sees every byte beside it. Built and run by
- * tests/fuzz/core; the structs mirror aclnn_bw/_core/types.pxd.
+ * tests/fuzz/core.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TENSORS = 4, ARRAYS = 5, MAX_RANK = 8, MAX_INTS = 8, MOST_BYTES = 1 << 18, MOST_WORK = 1 << 20, ROOM = 4096 };
+#include "operators.h"
 
-typedef struct {
-    int64_t dims[MAX_RANK], strides[MAX_RANK];
-    int64_t offset, storage;
-    char *data;
-    int32_t rank, dtype, format, flags;
-} Tensor;
-typedef struct {
-    int64_t values[MAX_INTS], size;
-    int scalar;
-} IntArray;
-typedef struct {
-    const void *kernels;
-    int32_t product, mask_layout, face, threads, cores;
-    void *room;
-    int64_t room_size;
-} Context;
-typedef struct {
-    int32_t op, face, tensors, threads, repeatable, spent;
-    uint64_t claim;
-    int64_t units, bytes, ranges, scratch, workspace_size;
-    void *kernel, *explain, *plan;
-    int lent;
-    int32_t roles[TENSORS], arguments[TENSORS];
-    Tensor tensor[TENSORS];
-} Executor;
-typedef struct {
-    Executor *executor;
-    char *data[TENSORS], *workspace;
-    int64_t bad;
-} Run;
+enum { TENSORS = ACLNN_BW_MAX_TENSORS, ARRAYS = ACLNN_BW_MAX_ARRAYS, MAX_RANK = ACLNN_BW_MAX_RANK };
+enum { MAX_INTS = ACLNN_BW_MAX_INTS, MOST_BYTES = 1 << 18, MOST_WORK = 1 << 20, ROOM = 4096 };
+
+typedef aclnn_bw_tensor Tensor;
+typedef aclnn_bw_int_array IntArray;
+typedef aclnn_bw_context Context;
+typedef aclnn_bw_executor Executor;
+typedef aclnn_bw_run Run;
 
 int aclnn_bw_best_isa(void);
-void aclnn_bw_load_kernels(int isa, void *table);
+void aclnn_bw_load_kernels(int isa, aclnn_bw_kernel_table *table);
 const char *aclnn_bw_recent_message(void);
 
 int aclnn_bw_execute(Executor *executor, int op, char *workspace, int64_t size);
@@ -56,15 +34,6 @@ void aclnn_bw_run_range(Run *, int64_t index);
 int aclnn_bw_finish(Run *);
 void aclnn_bw_retract(Run *);
 void aclnn_bw_delete_executor(Executor *);
-
-typedef const Tensor *T;
-typedef const IntArray *A;
-int aclnn_bw_max_pool2d_with_mask_backward(const Context *, T, T, T, A, A, A, A, int, T, Executor **);
-int aclnn_bw_max_pool2d_with_mask(const Context *, T, A, A, A, A, int, T, T, Executor **);
-int aclnn_bw_upsample_nearest_exact1d_backward(const Context *, T, A, A, double, T, Executor **);
-int aclnn_bw_avg_pool2d_backward(const Context *, T, T, A, A, A, int, int, const int64_t *, int64_t, T, Executor **);
-int aclnn_bw_im2col_backward(const Context *, T, A, A, A, A, A, T, Executor **);
-int aclnn_bw_replication_pad2d_backward(const Context *, T, T, A, T, Executor **);
 
 typedef struct {
     const uint8_t *at, *end;
@@ -177,7 +146,14 @@ static void read_tensor(Input *in, Tensor *t, const Tensor *like)
 
 /* ---- calls that fit ---------------------------------------------------------------------------------------------- */
 
-enum { MAX_BACKWARD, MAX_FORWARD, UPSAMPLE, AVG, IM2COL, PAD };
+enum {
+    MAX_BACKWARD = ACLNN_BW_MAX_POOL2D_WITH_MASK_BACKWARD,
+    MAX_FORWARD = ACLNN_BW_MAX_POOL2D_WITH_MASK,
+    UPSAMPLE = ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
+    AVG = ACLNN_BW_AVG_POOL2D_BACKWARD,
+    IM2COL = ACLNN_BW_IM2COL_BACKWARD,
+    PAD = ACLNN_BW_REPLICATION_PAD2D_BACKWARD
+};
 
 typedef struct {
     int64_t size, kernel, stride, pad, dilation, windows;
@@ -385,7 +361,7 @@ static void live(Input *in, Executor *executor, const Context *context, Tensor *
         return;
     room = malloc((size_t)need);
     for (int steps = 1 + byte(in) % 8; steps > 0; steps--) {
-        int step = byte(in), k = step >> 4 & 1, op = step & 32 ? executor->op : (step >> 6) % 6;
+        int step = byte(in), k = step >> 4 & 1, op = step & 32 ? executor->op : (step >> 6) % ACLNN_BW_OPERATORS;
         char *workspace = need && step & 64 ? room : NULL;
         int64_t size = step & 128 ? need : number(in);
         if (size > need)
@@ -435,43 +411,44 @@ static void live(Input *in, Executor *executor, const Context *context, Tensor *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void *table[64];
+    static aclnn_bw_kernel_table table;
+    static int loaded;
     Input in = {data, data + size};
     Tensor t[TENSORS];
     IntArray a[ARRAYS];
-    T tp[TENSORS];
-    A ap[ARRAYS];
-    int64_t n[4] = {0, 0, 0, 0};
+    aclnn_bw_arguments call = {0};
+    int64_t *n = call.numbers;
     Executor *executor = NULL;
-    double x;
     int status = 0;
-    int op = byte(&in) % 6, how = byte(&in), fits = how >> 7;
+    int op = byte(&in) % ACLNN_BW_OPERATORS, how = byte(&in), fits = how >> 7;
     int64_t *room = how & 64 ? malloc(ROOM) : NULL; /* where a one-call function's executor lies, if it fits */
-    Context context = {table, how & 3, how >> 2 & 1, how >> 3 & 1, 1 + (how >> 4 & 3), 2, room, room ? ROOM : 0};
-    if (!table[0])
-        aclnn_bw_load_kernels(aclnn_bw_best_isa(), table);
+    Context context = {&table, how & 3, how >> 2 & 1, how >> 3 & 1, 1 + (how >> 4 & 3), 2, room, room ? ROOM : 0};
+    if (!loaded)
+        aclnn_bw_load_kernels(aclnn_bw_best_isa(), &table);
+    loaded = 1;
+    call.op = op;
     memset(t, 0, sizeof t);
     memset(a, 0, sizeof a);
     for (int i = 0; i < ARRAYS; i++) {
-        ap[i] = fits || byte(&in) % 16 ? &a[i] : NULL;
+        call.arrays[i] = fits || byte(&in) % 16 ? &a[i] : NULL;
         if (!fits)
             read_array(&in, &a[i]);
     }
     for (int i = 0; i < 4 && !fits; i++)
         n[i] = number(&in);
     switch (byte(&in) % 4) {
-    case 0: x = 0; break;
-    case 1: x = (double)number(&in) / 16; break;
-    case 2: x = 1.0 / ((double)number(&in) + 1); break;
+    case 0: break;
+    case 1: call.real = (double)number(&in) / 16; break;
+    case 2: call.real = 1.0 / ((double)number(&in) + 1); break;
     default: {
         uint64_t bits = 0;
         for (int i = 0; i < 8; i++)
             bits = bits << 8 | (uint64_t)byte(&in);
-        memcpy(&x, &bits, sizeof x);
+        memcpy(&call.real, &bits, sizeof call.real);
     }
     }
     for (int i = 0; i < TENSORS; i++) {
-        tp[i] = fits || byte(&in) % 16 ? &t[i] : NULL;
+        call.tensors[i] = fits || byte(&in) % 16 ? &t[i] : NULL;
         if (!fits)
             read_tensor(&in, &t[i], i ? &t[0] : NULL);
     }
@@ -479,32 +456,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int missing = byte(&in) - 240;
         fit(&in, op, &context, t, a, n);
         if (missing >= 0 && missing < ARRAYS)
-            ap[missing] = NULL;
+            call.arrays[missing] = NULL;
         else if (missing >= 8 && missing < 8 + TENSORS)
-            tp[missing - 8] = NULL;
+            call.tensors[missing - 8] = NULL;
     }
-    switch (op) {
-    case MAX_BACKWARD:
-        status = aclnn_bw_max_pool2d_with_mask_backward(&context, tp[0], tp[1], tp[2], ap[0], ap[1], ap[2], ap[3],
-                                                        n[0] & 1, tp[3], &executor);
-        break;
-    case MAX_FORWARD:
-        status = aclnn_bw_max_pool2d_with_mask(&context, tp[0], ap[0], ap[1], ap[2], ap[3], n[0] & 1, tp[1], tp[2],
-                                               &executor);
-        break;
-    case UPSAMPLE:
-        status = aclnn_bw_upsample_nearest_exact1d_backward(&context, tp[0], ap[0], ap[1], x, tp[1], &executor);
-        break;
-    case AVG:
-        status = aclnn_bw_avg_pool2d_backward(&context, tp[0], tp[1], ap[0], ap[1], ap[2], n[0] & 1, n[1] & 1, &n[2],
-                                              n[3], tp[2], &executor);
-        break;
-    case IM2COL:
-        status = aclnn_bw_im2col_backward(&context, tp[0], ap[0], ap[1], ap[2], ap[3], ap[4], tp[1], &executor);
-        break;
-    default:
-        status = aclnn_bw_replication_pad2d_backward(&context, tp[0], tp[1], ap[0], tp[2], &executor);
-    }
+    status = aclnn_bw_operator_of(op)->plan(&context, &call, &executor);
     if ((said(status) == 0) != (executor != NULL))
         abort(); /* a refusal makes no executor */
     if (executor) {

@@ -35,33 +35,23 @@ _OF_FILE = {
 
 # Why the fuzzer cannot see that these are gone: file: function: text of the line, each of which names one line.
 _NO_MEMORY = "needs an allocation of some hundred bytes to fail"
-_EVERY_PRODUCT = "every product has the operator"
 KNOWN: dict[str, str] = {
     "checks.pxd: length_between: if low == high:": "chooses the words of a message",
     "executor.pyx: accept: if executor == NULL:": "the face looks first; this one is for a caller without it",
-    "avg_pool2d.pyx: plan_backward: if executor == NULL:": _NO_MEMORY,
-    "im2col.pyx: plan_backward: if executor == NULL:": _NO_MEMORY,
-    "max_pool2d.pyx: plan_backward: if executor == NULL:": _NO_MEMORY,
-    "max_pool2d.pyx: plan_forward: if executor == NULL:": _NO_MEMORY,
-    "replication_pad2d.pyx: plan_backward: if executor == NULL:": _NO_MEMORY,
-    "upsample_nearest_exact1d.pyx: plan_backward: if executor == NULL:": _NO_MEMORY,
-    "_native.pyx: run_at_once: if scratch == NULL:":
+    "operators.pyx: start_executor: if made == NULL:": _NO_MEMORY,
+    "results.pxi: run_at_once: if scratch == NULL:":
         "needs an allocation that is no larger than a result that could be had to fail",
     "executor.pyx: make_repeatable: if executor.spent:": "claim() asks again, for two runs that meet",
     "executor.pyx: rebind: if not 0 <= index < executor.tensors:":
         "the face looks first, and says how many inputs or outputs there are",
-    "avg_pool2d.pyx: avg_pool2d_backward: or operator_there(context, AVG_POOL2D_BACKWARD)": _EVERY_PRODUCT,
-    "max_pool2d.pyx: max_pool2d_with_mask: or operator_there(context, MAX_POOL2D_WITH_MASK)": _EVERY_PRODUCT,
-    "replication_pad2d.pyx: replication_pad2d_backward: or operator_there(context, REPLICATION_PAD2D_BACKWARD)":
-        _EVERY_PRODUCT,
-    "max_pool2d.pyx: max_pool2d_shapes: or not_null(context, ARG_STRIDE, stride)":
-        "its callers, one-call functions, always give a stride to the core",
-    "_native.pyx: set_address: if handle.executor.spent:": "a spent executor is not repeatable, which is refused next",
-    "_native.pyx: __dlpack__: if lent == NULL:": _NO_MEMORY,
-    "_native.pyx: __dlpack__: if self.array is None:": "the face alone makes loans, and of an array",
-    "_native.pyx: read_shape: if isinstance(value, (int, float, str)):":
+    "executors.pxi: set_address: if handle.executor.spent:":
+        "a spent executor is not repeatable, which is refused next",
+    "tensors.pxi: __dlpack__: if lent == NULL:": _NO_MEMORY,
+    "tensors.pxi: __dlpack__: if self.array is None:": "the face alone makes loans, and of an array",
+    "results.pxi: read_shape: if isinstance(value, (int, float, str)):":
         "read_tensor refuses these too, in other words",
-    "_native.pyx: run_phase_2: if size < 0:": "the core finds it too small; this says so where no workspace is needed",
+    "executors.pxi: run_phase_2: if size < 0:":
+        "the core finds it too small; this says so where no workspace is needed",
     "avg_pool2d.pyx: plan_backward: if not (reaches_image(&plan.h) and reaches_image(&plan.w)):":
         "a second line of defence: the rules before it leave no window in the padding alone",
 }  # fmt: skip
@@ -94,7 +84,7 @@ class Mutant(NamedTuple):
     text: str
 
 
-def mutate(file: str, source: str, mutants: list[Mutant]) -> str:
+def mutate(file: str, source: str, mutants: list[Mutant], switch: bool = True) -> str:
     """Make each check of a file one that can be switched off; they are appended to the list."""
     edits: list[tuple[int, int, str, str]] = []  # from, to, what stands before, what stands behind
     for refusal in re.finditer(r"^( +)(?:return refuse\(|raise (?!error_of|ImportError))", source, re.MULTILINE):
@@ -109,7 +99,8 @@ def mutate(file: str, source: str, mutants: list[Mutant]) -> str:
             r"\n+( +(delete_executor\(executor\)|result\[0\] = NULL)\n)*", source[headers[-1].end() : refusal.start()]
         ):
             edits.append((*headers[-1].span(2), "mutant() != {} and (", ")"))
-    for call in re.finditer(r"(?:\breturn \(|\bor |= \(|= (?=check_(?!and)))(?=[a-z_0-9]+\(&?context)", source):
+    chained = r"(?:\breturn \(|\bor |= \(|= (?=check_(?!and)|not_null|same_|rank_|format_))"
+    for call in re.finditer(chained + r"(?=[a-z_0-9]+\(&?context)", source):
         end = _closing(source, source.index("(", call.end()))
         if source[call.end() :].startswith("plan_"):
             continue
@@ -122,7 +113,7 @@ def mutate(file: str, source: str, mutants: list[Mutant]) -> str:
         functions = re.findall(r"^ *(?:cdef|cpdef|def) [^=#\n]*?(\w+)\(", source[:begin], re.MULTILINE)
         mutants.append(Mutant(file, line + 1, functions[-1] if functions else "", lines[line].strip()))
         source = source[:begin] + before.format(number) + source[begin:end] + behind + source[end:]
-    if not edits:
+    if not edits or not switch:
         return source
     first = re.search(r"^cdef (?!extern)", source, re.MULTILINE)
     assert first is not None
@@ -153,11 +144,13 @@ def build(folder: Path) -> list[Mutant]:
     mutants: list[Mutant] = []
     package = ROOT / "aclnn_bw"
     kernels = sorted((package / "_kernels").glob("max_pool2d_*.pyx"))
-    for path in (*sorted((package / "_core").glob("*.p*x*")), package / "_native.pyx", *kernels):
-        source = mutate(str(path.relative_to(package)), path.read_text(), mutants)
+    for path in (*sorted((package / "_core").glob("*.p*x*")), *sorted((package / "_face").rglob("*.pxi")), *kernels):
+        source = mutate(str(path.relative_to(package)), path.read_text(), mutants, path.suffix != ".pxi")
         if not built:
             (folder / path.relative_to(ROOT)).write_text(source)
     if not built:
+        face = (package / "_native.pyx").read_text()     # of which the .pxi are parts
+        (folder / "aclnn_bw" / "_native.pyx").write_text(face.replace("include ", f"{_SWITCH}include ", 1))
         subprocess.run(
             [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, check=True,
             env={**os.environ, "ACLNN_BW_VARIANTS": "0"},

@@ -89,7 +89,8 @@ def test_the_link_notices_a_need_for_the_interpreter(objects, tmp_path):
 def program(objects, tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("interpreter_free") / "main"
     subprocess.run(
-        ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", str(path), str(Path(__file__).with_name("main.c")),
+        ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'aclnn_bw' / '_core'}", "-o", str(path),
+         str(Path(__file__).with_name("main.c")),
          *objects, "-Wl,--gc-sections", "-lm"], check=True,
     )  # fmt: skip
     return str(path)
