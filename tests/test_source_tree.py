@@ -58,6 +58,7 @@ def test_contributing_names_what_exists():
     names = set(re.findall(named, text("CONTRIBUTING.md")))
     assert len(names) > 30
     folders = [ROOT, ROOT / "tests", *(ROOT / "aclnn_bw" / name for name in ("", "_core", "_kernels", "_capi"))]
+    folders += [ROOT / "tests" / "c_library", ROOT / "tests" / "fuzz"]
     made = {"aclnn_bw/lib", "aclnn_bw/lib64"}  # by a build in place
     missing = {name for name in names if not any((folder / name).exists() for folder in folders)} - made
     assert {name for name in missing if not re.search(r"OP\b|OP_|op_", name)} == set()
@@ -65,7 +66,7 @@ def test_contributing_names_what_exists():
 
 def test_contributing_names_every_folder():
     contributing = text("CONTRIBUTING.md")
-    for name in ("aclnn_bw", "_core", "_kernels", "_capi", "include"):
+    for name in ("aclnn_bw", "_core", "_face", "_kernels", "_capi", "include"):
         assert f"`{'' if name == 'aclnn_bw' else 'aclnn_bw/'}{name}/`" in contributing, name
 
 
