@@ -16,8 +16,8 @@ from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_DILATION, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING, ARG_STRIDE,
-    DT_DOUBLE, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, ONE_CALL, SUCCESS, Arguments, Context, Executor, Fact, IntArray,
-    RangeFn, Tensor,
+    DT_DOUBLE, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, NO_RESULT, ONE_CALL, SUCCESS, Arguments, Context, Executor, Fact,
+    IntArray, RangeFn, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -420,7 +420,10 @@ cdef int result(const Context* context, const Arguments* c, Tensor* results) noe
     cdef const Tensor* grad = c.tensors[0]
     cdef const IntArray* sizes = c.arrays[0]
     cdef int64_t i, size
-    cdef int rank = 4 if grad.rank == 3 else 3
+    cdef int rank
+    if grad == NULL or sizes == NULL or c.arrays[1] == NULL:
+        return NO_RESULT
+    rank = 4 if grad.rank == 3 else 3
     results.rank = rank
     results.dtype = grad.dtype
     results.format = FORMAT_NCHW if rank == 4 else FORMAT_NCL

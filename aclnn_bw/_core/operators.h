@@ -82,7 +82,8 @@ typedef struct {
     /* Checks and plans. On SUCCESS the caller owns the executor; a refusal leaves it as it was. */
     int (*plan)(const aclnn_bw_context *, const aclnn_bw_arguments *, aclnn_bw_executor **);
     /* What a one-call function makes: rank, dims, dtype and format of each tensor that is written. It is asked before
-     * anything is checked but nulls: where the arguments say nothing, any shape will do, for `plan` refuses them. */
+     * anything is checked: where the arguments say nothing, any shape will do, for `plan` refuses them; NO_RESULT where
+     * what it needs is null. */
     int (*result)(const aclnn_bw_context *, const aclnn_bw_arguments *, aclnn_bw_tensor *results);
     int size_argument; /* what is named where a result would have more bytes than can be counted */
     /* Up to MAX_FACTS facts of an executor with work to do, the names of those that there are not null; returns the

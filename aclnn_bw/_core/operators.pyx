@@ -8,9 +8,9 @@ from aclnn_bw._core.names cimport (
 )
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.types cimport (
-    ASCEND910B, C_CALL, DT_BF16, DT_INT8, END, ERR_CREATE_EXECUTOR, ERR_INVALID, HOST, INTS, IS_MASK, NULLABLE,
-    OPERATORS, OWN_DTYPE, SUCCESS, SWAPPED, TWO_PHASE, WRITTEN, Arguments, Context, Executor, Fact, Parameter, Record,
-    Tensor,
+    ASCEND910B, C_CALL, DT_BF16, DT_INT8, END, ERR_CREATE_EXECUTOR, ERR_INVALID, HOST, INTS, IS_MASK, NO_RESULT,
+    NULLABLE, OPERATORS, OWN_DTYPE, SUCCESS, SWAPPED, TWO_PHASE, WRITTEN, Arguments, Context, Executor, Fact, Parameter,
+    Record, Tensor,
 )
 
 cdef extern from "operators_table.h" nogil:
@@ -180,6 +180,8 @@ cdef int start_executor(const Context* context, const Arguments* c, int64_t plan
 
 cdef int like_self(const Context* context, const Arguments* c, Tensor* results) noexcept nogil:
     """A gradient of self's shape: the second tensor's, with the dtype of the first."""
+    if c.tensors[0] == NULL or c.tensors[1] == NULL:
+        return NO_RESULT
     results[0] = c.tensors[1][0]
     results[0].dtype = c.tensors[0].dtype
     return SUCCESS

@@ -77,6 +77,7 @@ cdef enum TensorFlag:
 
 cdef enum:
     ALL_GOOD = -1
+    NO_RESULT = -1      # of a record's `result`
 
 # types.h says what these are.
 cdef extern from "types.h" nogil:

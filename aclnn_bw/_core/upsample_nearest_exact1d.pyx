@@ -21,7 +21,7 @@ from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_INVALID, FORMAT_NCL,
-    FORMAT_ND, HOST, REAL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
+    FORMAT_ND, HOST, NO_RESULT, REAL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -534,6 +534,8 @@ cdef int result(const Context* context, const Arguments* c, Tensor* results) noe
     """The shape that input_size says."""
     cdef const IntArray* sizes = c.arrays[1]
     cdef int i
+    if c.tensors[0] == NULL or sizes == NULL:
+        return NO_RESULT
     results.rank = 3
     results.dtype = c.tensors[0].dtype
     results.format = c.tensors[0].format

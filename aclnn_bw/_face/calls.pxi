@@ -197,23 +197,9 @@ cdef object one_call(int op, PyObject** given):
         end_reading(&reading)
 
 
-cdef inline bint is_complete(const Arguments* arguments, const Record* record) noexcept:
-    """Whether nothing is null that may not be."""
-    cdef int i = 0
-    while record.tensors[i].kind != END:
-        if arguments.tensors[i] == NULL:
-            return False
-        i += 1
-    i = 0
-    while record.arrays[i].kind != END:
-        if arguments.arrays[i] == NULL and not record.arrays[i].flags & NULLABLE:
-            return False
-        i += 1
-    return True
-
-
-cdef int describe_missing(const Context* context, Reading* reading) except -1:
-    """The tensors that are to be made, without memory yet: no plan depends on that."""
+cdef bint describe_missing(const Context* context, Reading* reading) except -1:
+    """The tensors that are to be made, without memory yet: no plan depends on that. False where what says their shape
+    is null, which is the plan's to refuse."""
     cdef const Record* record = operator_of(reading.arguments.op)
     cdef Tensor[MAX_TENSORS] results
     cdef Tensor* made = results
@@ -222,6 +208,8 @@ cdef int describe_missing(const Context* context, Reading* reading) except -1:
     if reading.count - reading.written == 1:
         made = &reading.tensors[reading.written]
     status = record.result(context, &reading.arguments, made)
+    if status == NO_RESULT:
+        return False
     if status != SUCCESS:
         raise error_of(status)
     for i in range(reading.written, reading.count):
@@ -229,7 +217,7 @@ cdef int describe_missing(const Context* context, Reading* reading) except -1:
             if made == results:
                 reading.tensors[i] = results[i - reading.written]
             describe_fresh(&reading.tensors[i], <str>ONE_CALL_NAMES[record.size_argument])
-    return 0
+    return True
 
 
 cdef inline object make_result(const Reading* reading, int i, Executor* executor, object first):
@@ -273,7 +261,7 @@ cdef inline object computed(Reading* reading):
     cdef int status
     current_context(&context, ONE_CALL, &room)
     context.mask_layout = reading.layout
-    if reading.missing and is_complete(&reading.arguments, record):
+    if reading.missing:
         describe_missing(&context, reading)
     status = record.plan(&context, &reading.arguments, &executor)
     if status != SUCCESS:
@@ -296,7 +284,8 @@ def new_results(int op, tuple given):
     try:
         read_arguments(op, values, True, &reading)
         current_context(&context, ONE_CALL, NULL)
-        describe_missing(&context, &reading)
+        if not describe_missing(&context, &reading):
+            raise TypeError("what says the shape of the results must not be None")
         return [new_array(&reading.tensors[i], None) for i in range(reading.written, reading.count)]
     finally:
         end_reading(&reading)
