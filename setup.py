@@ -41,6 +41,7 @@ C_LIBRARY = sys.platform == "linux" and sys.maxsize > 2**32 and not SANITIZE
 # written over simd.pxd. What is not stays a function there: what its caller keeps would take the loop's registers.
 UNIT_FLAGS = {
     "avg_pool2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
+    "avg_pool2d_forward": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "replication_pad2d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "upsample_nearest_exact1d": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     "max_pool2d_forward": ["-DCYTHON_INLINE=inline __attribute__((always_inline))",
@@ -247,6 +248,7 @@ class BuildNative(build_ext):
             if stem == "operators":     # defines what the public headers declare
                 headers = sorted(Path(PACKAGE, "include", "aclnnop").glob("*.h"))
                 flags += [word for header in headers for word in ("-include", f"aclnnop/{header.name}")]
+                flags += ["-Wmissing-prototypes"]
             return [(source, folder, flags, [])]
         macros = []
         if folder:

@@ -1,10 +1,13 @@
 """aclnn_bw: the two-phase aclnn interface of neural-network gradients, on the CPU.
 
 Each operator has a phase 1, aclnnXxxGetWorkspaceSize, which checks the arguments and returns (workspaceSize,
-executor), and a phase 2, aclnnXxx, which runs the executor; and a one-call function under PyTorch's name for those who
-want the gradient alone: MaxPool2dWithMaskBackward (and the forward that makes its mask),
+executor), and a phase 2, aclnnXxx, which runs the executor; and a one-call function for those who want the result
+alone: MaxPool2dWithMaskBackward (and the forward that makes its mask),
 UpsampleNearestExact1dBackward, AvgPool2dBackward, Im2colBackward, ReplicationPad2dBackward.
 """
+
+import importlib
+import typing
 
 try:
     from aclnn_bw import _native as _native
@@ -56,9 +59,18 @@ ACL_INT64 = aclDataType.ACL_INT64
 ACL_UINT64 = aclDataType.ACL_UINT64
 ACL_DOUBLE = aclDataType.ACL_DOUBLE
 ACL_BOOL = aclDataType.ACL_BOOL
+ACL_STRING = aclDataType.ACL_STRING
 ACL_COMPLEX64 = aclDataType.ACL_COMPLEX64
 ACL_COMPLEX128 = aclDataType.ACL_COMPLEX128
 ACL_BF16 = aclDataType.ACL_BF16
+ACL_INT4 = aclDataType.ACL_INT4
+ACL_UINT1 = aclDataType.ACL_UINT1
+ACL_COMPLEX32 = aclDataType.ACL_COMPLEX32
+ACL_HIFLOAT8 = aclDataType.ACL_HIFLOAT8
+ACL_FLOAT8_E5M2 = aclDataType.ACL_FLOAT8_E5M2
+ACL_FLOAT8_E4M3FN = aclDataType.ACL_FLOAT8_E4M3FN
+ACL_FLOAT8_E8M0 = aclDataType.ACL_FLOAT8_E8M0
+ACL_FLOAT4_E2M1 = aclDataType.ACL_FLOAT4_E2M1
 ACL_FORMAT_UNDEFINED = aclFormat.ACL_FORMAT_UNDEFINED
 ACL_FORMAT_NCHW = aclFormat.ACL_FORMAT_NCHW
 ACL_FORMAT_NHWC = aclFormat.ACL_FORMAT_NHWC
@@ -152,9 +164,18 @@ __all__ = [
     "ACL_UINT64",
     "ACL_DOUBLE",
     "ACL_BOOL",
+    "ACL_STRING",
     "ACL_COMPLEX64",
     "ACL_COMPLEX128",
     "ACL_BF16",
+    "ACL_INT4",
+    "ACL_UINT1",
+    "ACL_COMPLEX32",
+    "ACL_HIFLOAT8",
+    "ACL_FLOAT8_E5M2",
+    "ACL_FLOAT8_E4M3FN",
+    "ACL_FLOAT8_E8M0",
+    "ACL_FLOAT4_E2M1",
     "ACL_FORMAT_UNDEFINED",
     "ACL_FORMAT_NCHW",
     "ACL_FORMAT_NHWC",
@@ -203,6 +224,15 @@ __all__ = [
     "ACL_ERROR_BAD_ALLOC",
 ]
 __all__ += _native.__all__
+
+
+if not typing.TYPE_CHECKING:  # or every name would be one of the module
+
+    def __getattr__(name):
+        """Import aclnn_bw.torch where it is used: nothing else here needs PyTorch."""
+        if name == "torch":
+            return importlib.import_module("aclnn_bw.torch")
+        raise AttributeError(f"module 'aclnn_bw' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import aclnn_bw
 from aclnn_bw._npy import Array, describe
 from aclnn_bw._records import Operator
 
-_TYPES = {"array": np.array, "float32": np.float32, "uint16": np.uint16}  # in what an example prints
+_TYPES = {"array": np.array, "float32": np.float32, "uint16": np.uint16, "int32": np.int32}  # in what an example prints
 
 
 class Example:
@@ -104,7 +104,7 @@ def _on_device(name: str, value: Any, buffers: dict[str, Array], release: ExitSt
     aclnn_bw.aclrtMemcpy(data, value.nbytes, value, value.nbytes, aclnn_bw.ACL_MEMCPY_HOST_TO_DEVICE)
     tensor = aclnn_bw.aclCreateTensor(
         value.shape,
-        {"float32": aclnn_bw.ACL_FLOAT, "int8": aclnn_bw.ACL_INT8}[value.dtype.name],
+        {"float32": aclnn_bw.ACL_FLOAT, "int8": aclnn_bw.ACL_INT8, "int32": aclnn_bw.ACL_INT32}[value.dtype.name],
         None,
         0,
         aclnn_bw.ACL_FORMAT_NCHW if value.ndim == 4 else aclnn_bw.ACL_FORMAT_ND,

@@ -43,18 +43,19 @@ from aclnn_bw._core.executor cimport (
     accept, delete_executor, execute, finish, make_repeatable, rebind, retract, run_range,
 )
 from aclnn_bw._core.max_pool2d cimport MaxPool2dShapes, max_pool2d_shapes
+from aclnn_bw._core.max_pool2d_plan cimport plan_conversion
 from aclnn_bw._core.operators cimport operator_of, takes_dtype
 from aclnn_bw._core.status cimport forget_message, recent_message, refuse
 from aclnn_bw._core.tensor cimport (
     check_alignment, check_bounds, item_size, make_row_major, tensor_bounds, tensor_size,
 )
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ALWAYS_NEW, ARGUMENTS, ARG_MASK, ASCEND910B, BOOL, BROKEN_STRIDE, COUNT_SHIFT, DT_BF16, DT_BOOL,
-    DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16,
+    ALIGNMENT, ARGUMENTS, ARG_MASK, ASCEND910B, BOOL, BROKEN_STRIDE, COUNT_SHIFT, DT_BF16, DT_BOOL, DT_COMPLEX128,
+    DT_COMPLEX32, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16,
     DT_UINT32, DT_UINT64, DT_UINT8, DT_UNDEFINED, EMPTY, END, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR,
-    ERR_INVALID, ERR_NULLPTR, FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, HOST, INTS, IS_MASK, LAYOUT, LAYOUT_ARGMAX,
-    LAYOUT_BITMASK, MASK_HELPER, MAX_ARRAYS, MAX_FACTS, MAX_INTS, MAX_RANK, MAX_TENSORS, MISALIGNED, NO_RESULT,
-    NULLABLE, ONE_CALL, OPERATORS, OPTIONAL, OWN_DTYPE, REAL, SCALAR, SHAPE, SUCCESS, SWAPPED, TWO_PHASE,
+    ERR_INVALID, ERR_NULLPTR, FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, HOST, INTS, IS_INDICES, IS_MASK, LAYOUT,
+    LAYOUT_ARGMAX, LAYOUT_BITMASK, MASK_HELPER, MAX_ARRAYS, MAX_FACTS, MAX_INTS, MAX_RANK, MAX_TENSORS, MISALIGNED,
+    NO_RESULT, NULLABLE, ONE_CALL, OPERATORS, OPTIONAL, OWN_DTYPE, REAL, SCALAR, SHAPE, SUCCESS, SWAPPED, TWO_PHASE,
     TWO_PHASE_ONLY, WRITABLE, WRITTEN, Arguments, Context, Executor, Fact, IntArray, KernelTable, Parameter, Record,
     Run, Tensor, argument_names,
 )

@@ -17,11 +17,12 @@ class Parameter(NamedTuple):
     name: str  # in the two-phase call, which has no "layout"
     one_call: str
     is_mask: bool
+    is_indices: bool
     own_dtype: bool
     nullable: bool
+    empty: bool
     optional: bool
     two_phase_only: bool
-    always_new: bool
     repeats: int  # for so many values stands one int
 
 

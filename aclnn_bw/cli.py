@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import difflib
 import os
+import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
-
-import numpy as np
 
 import aclnn_bw
 from aclnn_bw import _clib, _demos
-from aclnn_bw._npy import BFLOAT16, CommandError, describe, save
-from aclnn_bw._runs import OPERATORS, add_options, outputs
-from aclnn_bw._runs import arguments as arguments_of
+from aclnn_bw._npy import BFLOAT16, CommandError, Output, check_output, describe
+from aclnn_bw._progress import Progress, duration
+from aclnn_bw._runs import OPERATORS, Work, add_options, outputs, value_of
 
 _PROGRAM = "aclnn-bw"
 
@@ -31,6 +32,29 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message} (see {self.prog} --help)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Look for options that are not there first: what is required and misspelt is not missing."""
+        if self._subparsers is None:
+            for word in [] if args is None else args:
+                if word == "--":
+                    break
+                option = word.partition("=")[0]
+                if option.startswith("--") and option not in self._option_string_actions:
+                    self.error(f"unrecognized option {option}{_suggestion(option, self._option_string_actions)}")
+        return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += _suggestion(str(value), map(str, action.choices or ()))
+            raise
+
+
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(word.lower().removeprefix("aclnn"), list(known), 1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,7 +98,8 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog=_PROGRAM, description="Five neural-network gradients behind the two-phase aclnn interface.")
+    description = "Pooling, im2col, padding and upsampling with their gradients, behind the two-phase aclnn interface."
+    parser = _Parser(prog=_PROGRAM, description=description)
     parser.add_argument("--version", action="version", version=f"{_PROGRAM} {aclnn_bw.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("info", help="versions, instruction set, threads, operators and dtypes (the default)")
@@ -112,6 +137,8 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     add("--soc", default="Host", metavar="NAME", help="the product whose rules hold (default: Host)")
     add("--threads", type=int, metavar="N", help="at most N threads (default: those that `info` shows)")
     add("--out", metavar="FILE.npy", help="write the result there")
+    add("--force", action="store_true", help="overwrite files that are there already")
+    add("--repeat", type=int, default=1, metavar="N", help="run phase 2 so often, to time it (default: %(default)s)")
 
 
 def _demo(name: str) -> int:
@@ -138,44 +165,103 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
-    """Prepare, run both phases, tell what happened."""
+    """Check, run both phases of each batch, write, tell what happened."""
     operator = OPERATORS[options.operator]
-    phase_1 = getattr(aclnn_bw, f"aclnn{operator.name}GetWorkspaceSize")
-    phase_2 = getattr(aclnn_bw, f"aclnn{operator.name}")
-    layout = {"mask_layout": options.mask_layout} if "mask_layout" in options else {}
+    if options.repeat < 1:
+        raise CommandError(f"--repeat {options.repeat}: must be at least 1")
+    paths = {option: value_of(options, option) for option in outputs(operator).values()}
+    taken = {
+        f"--{one.one_call.replace('_', '-')}": path
+        for one in operator.of_kind("read", "shape")
+        if (path := getattr(options, one.one_call)) is not None
+    }
+    for option, path in paths.items():
+        if path is not None:
+            check_output(option, path, taken, options.force)
+            taken[option] = path
     try:
-        with aclnn_bw.num_threads(aclnn_bw.get_num_threads() if options.threads is None else options.threads):
-            with aclnn_bw.soc(options.soc, **layout):
-                arguments = arguments_of(operator, options)
-                start = time.perf_counter_ns()
-                workspace_size, executor = phase_1(*arguments.values())
-                planned = time.perf_counter_ns()
-            workspace = (
-                aclnn_bw.aclrtMalloc(workspace_size, aclnn_bw.ACL_MEM_MALLOC_HUGE_FIRST) if workspace_size else None
-            )
-            begin = time.perf_counter_ns()
-            phase_2(workspace, workspace_size, executor)
-            end = time.perf_counter_ns()
+        with _settings(options), Progress() as progress:
+            work = Work(operator, options, progress.tell)
+            try:
+                work.check()
+                told = _compute(work, paths, options.repeat, progress)
+            except aclnn_bw.AclnnError as error:
+                raise CommandError(work.named(error)) from None
     except MemoryError as error:
         raise CommandError(f"not enough memory: {error}") from None
-    except (TypeError, ValueError, OverflowError) as error:  # AclnnError is a ValueError
+    except (TypeError, ValueError, OverflowError) as error:
         raise CommandError(str(error)) from None
-
-    for name, value in arguments.items():
-        if isinstance(value, np.ndarray):
+    for name, value in {**work.values, **work.results}.items():
+        if hasattr(value, "shape"):
             print(f"{name:<12} {describe(value)}")
-    print(f"workspace    {workspace_size} bytes")
-    print(f"phase 1      {_microseconds(planned - start)}")
-    print(f"phase 2      {_microseconds(end - begin)} (one run, memory not yet touched)")
-    for name, option in outputs(operator).items():
-        path = getattr(options, option.removeprefix("--").replace("-", "_"))
-        if path is not None:
-            save(option, path, arguments[name])
-            print(f"wrote        {name} to {path}{' as uint16' if arguments[name].dtype == BFLOAT16 else ''}")
+    print("\n".join(told))
+    for (name, option), result in zip(outputs(operator).items(), work.results.values(), strict=True):
+        if paths[option] is not None:
+            print(f"wrote        {name} to {paths[option]}{' as uint16' if result.dtype == BFLOAT16 else ''}")
 
 
-def _microseconds(nanoseconds: int) -> str:
-    return f"{nanoseconds / 1e3:.1f} us"
+@contextlib.contextmanager
+def _settings(options: argparse.Namespace) -> Iterator[None]:
+    """The threads and the product, whose refusals name the options."""
+    layout = {"mask_layout": options.mask_layout} if "mask_layout" in options else {}
+    with contextlib.ExitStack() as settings:
+        option = f"--threads {options.threads}"
+        try:
+            if options.threads is not None:
+                settings.enter_context(aclnn_bw.num_threads(options.threads))
+            option = f"--soc {options.soc}"
+            settings.enter_context(aclnn_bw.soc(options.soc, **layout))
+        except ValueError as error:
+            raise CommandError(f"{option}: {str(error).rpartition(': ')[2]}") from None
+        yield
+
+
+def _compute(work: Work, paths: dict[str, str | None], repeat: int, progress: Progress) -> list[str]:
+    """Run every batch and write its results; what there is to tell of it."""
+    phase_2 = getattr(aclnn_bw, f"aclnn{work.operator.name}")
+    files: dict[str, Output] = {}
+    first, times, most, workspace = 0, [0] * repeat, 0, None
+    progress.tell("computing")
+    try:
+        for (name, option), result in zip(outputs(work.operator).items(), work.results.values(), strict=True):
+            path = paths[option]
+            if path is not None:
+                files[name] = Output(option, path, *result)
+        for done, arguments in work.batches():
+            start = time.perf_counter_ns()
+            size, executor = work.phase_1(arguments)
+            first += time.perf_counter_ns() - start
+            if size > most:
+                most = size
+                workspace = aclnn_bw.aclrtMalloc(size, aclnn_bw.ACL_MEM_MALLOC_HUGE_FIRST)
+            if repeat > 1:
+                aclnn_bw.aclSetAclOpExecutorRepeatable(executor)
+            for i in range(repeat):
+                begin = time.perf_counter_ns()
+                phase_2(workspace if size else None, size, executor)
+                times[i] += time.perf_counter_ns() - begin
+            if done == work.samples:
+                progress.tell(f"writing {', '.join(file.path for file in files.values())}" if files else "")
+            for name, file in files.items():
+                file.write(work.filled(name, arguments[name]))
+            progress.done(done, work.samples)
+        for file in files.values():
+            file.complete()
+    finally:
+        for file in files.values():
+            file.abandon()
+    count = -(-work.samples // work.step)
+    batches = f" in {count} batches" if count > 1 else ""
+    if repeat == 1:
+        told = f"{duration(times[0] / 1e9)} (one run{batches}, memory not yet touched)"
+    else:
+        middle = duration(statistics.median(times) / 1e9)
+        told = f"{duration(min(times) / 1e9)} at best, {middle} in the middle of {repeat} runs{batches}"
+    return [
+        f"workspace    {most} bytes",
+        f"phase 1      {duration(first / 1e9)}",
+        f"phase 2      {told}",
+    ]
 
 
 def _one_line(error: Exception) -> str:

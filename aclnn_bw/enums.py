@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class aclDataType(IntEnum):
-    """Element types, with the numbers of the C interface."""
+    """Element types, with the numbers of the C interface; no operator takes ACL_STRING, or one from ACL_INT4 on."""
 
     ACL_DT_UNDEFINED = -1
     ACL_FLOAT = 0
@@ -21,9 +21,18 @@ class aclDataType(IntEnum):
     ACL_UINT64 = 10
     ACL_DOUBLE = 11
     ACL_BOOL = 12
+    ACL_STRING = 13
     ACL_COMPLEX64 = 16
     ACL_COMPLEX128 = 17
     ACL_BF16 = 27
+    ACL_INT4 = 29
+    ACL_UINT1 = 30
+    ACL_COMPLEX32 = 33
+    ACL_HIFLOAT8 = 34
+    ACL_FLOAT8_E5M2 = 35
+    ACL_FLOAT8_E4M3FN = 36
+    ACL_FLOAT8_E8M0 = 37
+    ACL_FLOAT4_E2M1 = 40
 
 
 class aclFormat(IntEnum):

@@ -16,9 +16,10 @@ _INVALID = 161002
 def _index(argument: str, value: str, known: tuple[str, ...]) -> int:
     if not isinstance(value, str):
         raise TypeError(f"{argument} = {value!r}: must be a str, not {type(value).__name__}")
-    if value not in known:
+    number = _native.product_of(value) if known is PRODUCTS else known.index(value) if value in known else -1
+    if number < 0:
         raise _native.refusal(_INVALID, f"{argument} = {value!r}: must be one of {', '.join(map(repr, known))}")
-    return known.index(value)
+    return number
 
 
 def aclrtGetSocName() -> str:
@@ -33,8 +34,9 @@ def aclrtGetSocName() -> str:
 
 
 def aclrtSetSocName(socName: str) -> None:
-    """Set the product of the process: "Ascend910", "Ascend310P", "Ascend910B" or "Host"; a `soc` context wins over
-    it.
+    """Set the product of the process: "Ascend910", "Ascend310P", "Ascend910B" or "Host", or a chip as `soc` takes it.
+
+    Every thread sees it at once; a `soc` context wins over it.
     """
     global _process_product
     _process_product = _index("socName", socName, PRODUCTS)
@@ -45,8 +47,12 @@ class soc:
     """Context manager: the product, and the layout of max-pool masks, for the current context only.
 
     name is one of "Ascend910" (Atlas training series), "Ascend310P" (Atlas inference series), "Ascend910B" (Atlas A2)
-    and "Host" (no product's limits, every floating dtype, no reduced precision); mask_layout is "bitmask" or "argmax".
-    Phase 1 reads both; executors made inside keep them. Contexts nest, and threads and asyncio tasks have their own.
+    and "Host" (no product's limits, every floating dtype, no reduced precision), in any case; a chip's name, as
+    "Ascend910B3", stands for its series. mask_layout is "bitmask" or "argmax". Phase 1 reads both; executors made
+    inside keep them. Contexts nest. Asyncio tasks that are started inside see the product; a thread does not, but what
+    `aclrtSetSocName` has set for the process, unless it gets the context: `pool.submit(contextvars.copy_context().run,
+    function, *arguments)`, or `initializer=soc("Host").__enter__` for all that a pool does. (Python 3.14 can start
+    threads with the context of their makers: `-X thread_inherit_context=1`.)
 
     >>> import aclnn_bw
     >>> with aclnn_bw.soc("Host"):

@@ -183,7 +183,11 @@ class aclrtStream:
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: a queue is one."""
-        raise TypeError("an aclrtStream cannot be copied or pickled")
+        raise TypeError("aclrtStream: cannot be copied or pickled; it is a handle of this process")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        """Refuse to be wrapped in an array of objects."""
+        raise TypeError("aclrtStream: is no array")
 
     def _submit(self, job: _Runnable) -> None:
         """Append a run; it starts as soon as those before it are done."""

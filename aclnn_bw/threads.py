@@ -77,18 +77,27 @@ def get_num_threads() -> int:
     return _native.current_threads()
 
 
-def set_num_threads(n: int) -> None:
+def set_num_threads(n: int | None) -> None:
     """Set the thread count of the process, from 1 to 65535; a `num_threads` context wins over it.
+
+    None sets what held at import: ACLNN_BW_NUM_THREADS, else OMP_NUM_THREADS, else the available cores. Every thread
+    sees the setting at once. OpenMP's own default is neither read nor set, for other libraries use it: what
+    threadpoolctl or omp_set_num_threads changes has no effect here, nor this there.
 
     Phase 1 fixes an executor's threads. Small work stays on one thread whatever the setting, and a team is never
     larger than max(16, four times the available cores). Without OpenMP, and in a forked child, the setting has no
     effect.
     """
-    _native.set_process_threads(_checked(n), _cores)
+    _native.set_process_threads(_initial if n is None else _checked(n), _cores)
 
 
 class num_threads:
     """Context manager: the thread count for the current context only.
+
+    Asyncio tasks that are started inside see it. A thread does not, but what `set_num_threads` has set for the process,
+    unless it gets the context: `pool.submit(contextvars.copy_context().run, function, *arguments)`, or
+    `initializer=num_threads(1).__enter__` for all that a pool does. (Python 3.14 can start threads with the context of
+    their makers: `-X thread_inherit_context=1`.)
 
     >>> import aclnn_bw
     >>> with aclnn_bw.num_threads(1):
@@ -117,7 +126,8 @@ class num_threads:
 
 
 _cores = _available_cores()
-_native.set_process_threads(_from_environment(_cores), _cores)
+_initial = _from_environment(_cores)
+_native.set_process_threads(_initial, _cores)
 if hasattr(os, "register_at_fork"):
     # libgomp's pool does not survive a fork: a parallel region in the child would wait for ever.
     os.register_at_fork(after_in_child=_native.enter_forked_child)

@@ -2,7 +2,9 @@
 
 More programs answer one question each: ``python -m benchmarks.growth`` how the time grows with the size,
 ``benchmarks.strided`` what the layout of the input costs, ``benchmarks.threads`` how much longer one thread takes,
-``benchmarks.against`` whether another build is slower; ``benchmarks.results`` keeps our times in a file for each CPU.
+``benchmarks.against`` whether another build is slower, ``benchmarks.sweep`` what geometries that nobody chose take,
+``benchmarks.busy`` what neighbours and callers at once do, ``benchmarks.first`` what first calls and first touches
+cost; ``benchmarks.results`` keeps our times in a file for each CPU.
 
 ``cases`` says what is measured, ``problem`` what an operator must tell to take part and a module named after each
 operator tells it, ``peers`` says whom we are compared with, ``check`` proves a result before it is timed, ``timing``

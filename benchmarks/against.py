@@ -23,9 +23,10 @@ import numpy as np
 import aclnn_bw
 
 from . import command, variations
-from .cases import CASES, OPERATORS, posed, rules
+from .cases import CASES, posed, rules
 from .check import Array, WrongResult
 from .machine import environment, summary
+from .operators import OPERATORS
 from .problem import DTYPES, Case, Contestant
 from .report import duration
 from .strided import LAYOUTS
@@ -46,104 +47,8 @@ ratio  the other's time / this one's, median over the rounds (first to third qua
 Both write the same bytes, or a case is not timed."""
 
 
-# ---- more cases -----------------------------------------------------------------------------------------------------
-
-
-def _both(*shape: int, **attributes: Any) -> tuple[Case, ...]:
-    """The gradient of the max pool, a row for each mask layout."""
-    layouts = ("bitmask", "argmax")
-    return tuple(Case("max_pool2d_with_mask_backward", shape, {**attributes, "mask_layout": at}) for at in layouts)
-
-
-def _maxima(*shape: int, **attributes: Any) -> Case:
-    return Case("max_pool2d_with_mask", shape, attributes)
-
-
-def _upsample(*shape: int, to: int, **attributes: Any) -> Case:
-    return Case("upsample_nearest_exact1d_backward", shape, {"output_size": to, **attributes})
-
-
-def _avg(*shape: int, **attributes: Any) -> Case:
-    return Case("avg_pool2d_backward", shape, attributes)
-
-
-def _im2col(*shape: int, **attributes: Any) -> Case:
-    return Case("im2col_backward", shape, attributes)
-
-
-def _pad(*shape: int, padding: int | tuple[int, ...], **attributes: Any) -> Case:
-    return Case("replication_pad2d_backward", shape, {"padding": padding, **attributes}, dtypes=tuple(DTYPES))
-
-
-_LAST = "channels last"
-
-# What CASES never takes: other kernels, strides and dilations, the planes of a network's last layers, other layouts.
-# "input" is the layout of the first input, "output" that of every floating-point output.
-EXTRA: tuple[Case, ...] = (
-    *_both(8, 128, 35, 35, kernel_size=3, stride=2),
-    *_both(8, 256, 14, 14, kernel_size=2, stride=2),
-    *_both(8, 256, 7, 7, kernel_size=3, stride=1, padding=1),
-    *_both(8, 64, 28, 28, kernel_size=2, stride=1),
-    *_both(8, 64, 28, 28, kernel_size=5, stride=1, padding=2),
-    *_both(8, 64, 14, 14, kernel_size=9, stride=1, padding=4),
-    *_both(8, 64, 57, 57, kernel_size=3, stride=3),
-    *_both(8, 64, 56, 56, kernel_size=4, stride=2, padding=1),
-    *_both(8, 256, 7, 7, kernel_size=7),
-    *_both(1, 3, 256, 256, kernel_size=3, stride=2, padding=1),
-    *_both(8, 64, 55, 55, kernel_size=3, stride=2, ceil_mode=True),
-    *_both(8, 64, 56, 56, kernel_size=3, stride=2, padding=1, input=_LAST),
-    _maxima(8, 128, 35, 35, kernel_size=3, stride=2),
-    _maxima(8, 64, 56, 56, kernel_size=2, stride=2),
-    _maxima(8, 128, 28, 28, kernel_size=3, stride=1, padding=1),
-    _maxima(8, 64, 14, 14, kernel_size=5, stride=1, padding=2),
-    _maxima(8, 64, 57, 57, kernel_size=3, stride=3),
-    _maxima(8, 64, 112, 112, kernel_size=3, stride=2, padding=1, mask_layout="argmax"),
-    _maxima(8, 64, 56, 56, kernel_size=3, stride=2, padding=1, input=_LAST),
-    _upsample(8, 256, 7, to=14),
-    _upsample(8, 256, 49, to=98),
-    _upsample(8, 256, 100, to=300),
-    _upsample(8, 256, 1000, to=999),
-    _upsample(8, 64, 1024, to=8192),
-    _upsample(8, 64, 8192, to=1024),
-    _upsample(8, 64, 4096, to=8192, scales=1.9),
-    _upsample(8, 64, 4096, to=6144, input=_LAST),
-    _upsample(8, 64, 4096, to=8192, input=_LAST, output=_LAST),
-    _avg(8, 256, 7, 7, kernel_size=3, stride=1, padding=1),
-    _avg(8, 256, 14, 14, kernel_size=3, stride=1, padding=1, count_include_pad=False),
-    _avg(8, 128, 28, 28, kernel_size=2, stride=1),
-    _avg(8, 128, 35, 35, kernel_size=3, stride=2),
-    _avg(8, 64, 55, 55, kernel_size=3, stride=2, ceil_mode=True),
-    _avg(8, 64, 56, 56, kernel_size=4, stride=4),
-    _avg(8, 64, 56, 56, kernel_size=4, stride=2, padding=1),
-    _avg(8, 64, 57, 57, kernel_size=7, stride=3, padding=3),
-    _avg(8, 64, 28, 28, kernel_size=11, stride=1, padding=5),
-    _avg(8, 256, 14, 14, kernel_size=2, stride=2),
-    _avg(8, 64, 56, 56, kernel_size=1, stride=2),
-    _avg(8, 64, 56, 56, kernel_size=3, stride=1, padding=1, input=_LAST),
-    _avg(8, 64, 56, 56, kernel_size=2, stride=2, input=_LAST, output=_LAST),
-    _im2col(8, 256, 7, 7, kernel_size=3, padding=1),
-    _im2col(8, 64, 14, 14, kernel_size=3, padding=1),
-    _im2col(8, 64, 35, 35, kernel_size=3, stride=2),
-    _im2col(8, 64, 57, 57, kernel_size=1, stride=2),
-    _im2col(8, 64, 28, 28, kernel_size=2),
-    _im2col(8, 32, 28, 28, kernel_size=5, padding=2),
-    _im2col(8, 32, 56, 56, kernel_size=3, stride=2, dilation=2, padding=2),
-    _im2col(8, 64, 57, 57, kernel_size=3, stride=3),
-    _im2col(8, 64, 56, 56, kernel_size=4, stride=4),
-    _im2col(8, 3, 128, 128, kernel_size=7, stride=2, padding=3),
-    _im2col(8, 3, 127, 127, kernel_size=11, stride=4, padding=2),
-    _im2col(8, 64, 56, 56, kernel_size=2, stride=3),
-    _im2col(8, 32, 28, 28, kernel_size=3, padding=1, input=_LAST),
-    _im2col(8, 32, 28, 28, kernel_size=3, padding=1, output=_LAST),
-    _pad(8, 256, 7, 7, padding=1),
-    _pad(8, 128, 14, 14, padding=3),
-    _pad(8, 128, 35, 35, padding=(0, 1, 0, 1)),
-    _pad(8, 64, 28, 28, padding=40),
-    _pad(8, 64, 56, 56, padding=-3),
-    _pad(8, 64, 56, 56, padding=1, input=_LAST),
-    _pad(8, 64, 56, 56, padding=1, output=_LAST),
-    _pad(8, 64, 56, 56, padding=1, input=_LAST, output=_LAST),
-)
+# What CASES never takes.
+EXTRA: tuple[Case, ...] = tuple(row for operator in OPERATORS.values() for row in operator.more_rows())
 
 
 # ---- a worker: a process that runs the statements of one environment ------------------------------------------------

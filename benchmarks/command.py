@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar
 
 import aclnn_bw
 
-from .cases import OPERATORS
 from .check import WrongResult
+from .operators import OPERATORS
 from .peers import KNOWN, Peer, load
 from .problem import DTYPES, Case
 
@@ -154,16 +154,20 @@ def fill(
     save: Callable[[Sequence[_Row], Sequence[str]], None],
     *,
     progress: bool,
+    grouped: bool = True,
 ) -> tuple[list[_Row], list[str]]:
     """Run the cases and print each one's lines as they come; the rows, and what was wrong and not timed.
 
-    Both are saved after every case, so that a run which is stopped leaves what it has.
+    Both are saved after every case, so that a run which is stopped leaves what it has. ``grouped``: each operator has a
+    heading of its own.
     """
     rows: list[_Row] = []
     wrong: list[str] = []
     operator = None
+    if not grouped:
+        print(table.heading())
     for number, (case, dtype) in enumerate(selected, 1):
-        if case.operator != operator:
+        if grouped and case.operator != operator:
             operator = case.operator
             print(f"{operator}\n{table.heading()}")
         if progress:

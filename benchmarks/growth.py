@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from . import command, picture, report
-from .cases import OPERATORS, bytes_moved
+from .cases import bytes_moved
 from .machine import environment, free_memory
+from .operators import OPERATORS
 from .peers import Peer
-from .problem import DTYPES, REAL, Case
+from .problem import REAL, Case, Family
 
 _LAW = """\
 A problem grows as the layers of a network do. Up to 1 MiB its planes grow, with sides of 4, 7, 14, 28, 56 and 112 or
 lengths of 20, 80, ... 20480; the step to 4 MiB has four times the channels, and each one after it four times the
 batch."""
-_SIDES = (4, 7, 14, 28, 56, 112)
-_LENGTHS = (20, 80, 320, 1280, 5120, 20480)
 # The bytes of a step, nearly: those of the smallest and the number of the largest.
 _SMALLEST, _LARGEST = 1 << 10, 10
 # What runs must have in common to be shown together.
@@ -33,48 +32,9 @@ _MEMORY = 6
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True)
-class Family:
-    """Problems of one kind that grow."""
-
-    title: str
-    operator: str
-    channels: int  # of a small problem in float32, so that a step is nearly its power of 4 in KiB
-    attributes: Callable[[int], Mapping[str, Any]]  # of a plane of this side
-    sides: tuple[int, ...] = _SIDES
-    axes: int = 2
-
-    def case(self, step: int, dtype: str) -> Case:
-        """Give the case that must read and write about 4**step KiB."""
-        side = self.sides[min(step, len(self.sides) - 1)]
-        channels = self.channels * 4 // DTYPES[dtype].itemsize * (4 if step >= len(self.sides) else 1)
-        batch = 4 ** max(step - len(self.sides), 0)
-        return Case(self.operator, (batch, channels, *[side] * self.axes), self.attributes(side), dtypes=(dtype,))
-
-
-def _same(**attributes: Any) -> Callable[[int], Mapping[str, Any]]:
-    return lambda side: attributes
-
-
 FAMILIES: dict[str, Family] = {
-    "max bitmask": Family(
-        "max pool k3 s2 p1, bit mask", "max_pool2d_with_mask_backward", 16,
-        _same(kernel_size=3, stride=2, padding=1, mask_layout="bitmask"),
-    ),
-    "max argmax": Family(
-        "max pool k3 s2 p1, argmax", "max_pool2d_with_mask_backward", 16,
-        _same(kernel_size=3, stride=2, padding=1, mask_layout="argmax"),
-    ),
-    "upsample": Family(
-        "upsampling by 2", "upsample_nearest_exact1d_backward", 4,
-        lambda length: {"output_size": 2 * length}, sides=_LENGTHS, axes=1,
-    ),
-    "avg": Family(
-        "average pool k3 s2 p1", "avg_pool2d_backward", 16, _same(kernel_size=3, stride=2, padding=1)
-    ),
-    "im2col": Family("im2col k3 s1 p1", "im2col_backward", 2, _same(kernel_size=3, stride=1, padding=1)),
-    "pad": Family("replication padding by 1", "replication_pad2d_backward", 8, _same(padding=1)),
-}  # fmt: skip
+    name: family for operator in OPERATORS.values() for name, family in operator.families().items()
+}
 
 
 @dataclass(frozen=True)

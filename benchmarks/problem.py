@@ -6,7 +6,7 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -25,6 +25,13 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "complex128": np.dtype(np.complex128),
 }
 REAL = ("float32", "float16", "bfloat16", "float64")
+# The tiny rows measure overhead, which does not depend on the dtype.
+TINY = ("float32",)
+# A layout.
+LAST = "channels last"
+# Of the planes of a family, and the lengths of its rows.
+SIDES = (4, 7, 14, 28, 56, 112)
+LENGTHS = (20, 80, 320, 1280, 5120, 20480)
 _SHORT = {
     "kernel_size": "k", "stride": "s", "padding": "p", "dilation": "d", "output_size": "-> ", "mask_layout": "",
 }  # fmt: skip
@@ -68,6 +75,7 @@ class Problem:
     dtype: np.dtype[Any]
     inputs: Mapping[str, Array]
     nbytes: int  # what the operator must read and write
+    pieces: int = 1  # an image is so many times the same channels, and the references are of these alone
 
     @property
     def name(self) -> str:
@@ -87,13 +95,83 @@ class Contestant:
     note: str = ""  # what a reader of its times must know
 
 
+@dataclass(frozen=True)
+class Family:
+    """Problems of one kind that grow."""
+
+    title: str
+    operator: str
+    channels: int  # of a small problem in float32, so that a step is nearly its power of 4 in KiB
+    attributes: Callable[[int], Mapping[str, Any]]  # of a plane of this side
+    sides: tuple[int, ...] = SIDES
+    axes: int = 2
+
+    def case(self, step: int, dtype: str) -> Case:
+        """Give the case that must read and write about 4**step KiB."""
+        side = self.sides[min(step, len(self.sides) - 1)]
+        channels = self.channels * 4 // DTYPES[dtype].itemsize * (4 if step >= len(self.sides) else 1)
+        batch = 4 ** max(step - len(self.sides), 0)
+        return Case(self.operator, (batch, channels, *[side] * self.axes), self.attributes(side), dtypes=(dtype,))
+
+
+def same(**attributes: Any) -> Callable[[int], Mapping[str, Any]]:
+    """Give these attributes, whatever the side."""
+    return lambda side: attributes
+
+
+class Drawn(NamedTuple):
+    """What `Operator.draw` gives."""
+
+    plane: tuple[int, ...]  # of the case's shape
+    attributes: Mapping[str, Any]
+    elements: int  # of a plane on the operator's other side
+
+
 class Operator(ABC):
     """How an operator is benchmarked."""
 
     call: str  # the one-call function
     phases: str  # what follows aclnn in the names of both phases
     arrays: tuple[str, ...]  # the inputs that the one call takes, in its order
-    signature: Mapping[str, Any]  # the attributes that follow them, with the defaults
+    signature: Mapping[str, Any]  # the attributes that follow them, with the defaults; None if one must be given
+
+    @classmethod
+    def row(
+        cls, *shape: int, form: Form = Form.CALL, dtypes: tuple[str, ...] = REAL, **attributes: Any
+    ) -> Case:
+        """Give a case of this operator."""
+        return Case(cls.call, shape, attributes, form, dtypes)
+
+    @abstractmethod
+    def small(self) -> tuple[Case, ...]:
+        """Give problems that the tests may pose, the usual one first."""
+
+    @abstractmethod
+    def rows(self) -> tuple[Case, ...]:
+        """Give the rows of ``python -m benchmarks``."""
+
+    @abstractmethod
+    def more_rows(self) -> tuple[Case, ...]:
+        """Give what `rows` never takes: other kernels, strides and dilations, a network's last layers, other layouts.
+
+        "input" is the layout of the first input, "output" that of every floating-point output.
+        """
+
+    @abstractmethod
+    def families(self) -> dict[str, Family]:
+        """Give the problems of ``python -m benchmarks.growth``, by a short name of each."""
+
+    @abstractmethod
+    def images(self) -> tuple[tuple[tuple[int, ...], Mapping[str, Any]], ...]:
+        """Give shapes without a batch, some MiB for two of it, and attributes, for ``python -m benchmarks.strided``."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, plane: tuple[int, int]) -> Drawn:
+        """Draw attributes for planes of this height and width as networks have them."""
+
+    def bytes_of_places(self, case: Case) -> int:
+        """Count the bytes that say where maxima lie, of those that the operator must read and write."""
+        return 0
 
     def attributes(self, case: Case) -> dict[str, Any]:
         """All attributes of the case in the order of the call."""
@@ -127,6 +205,20 @@ class Operator(ABC):
 
     def _repeated(self, name: str, array: Array, case: Case) -> Array:
         return np.resize(array, (case.shape[0], *array.shape[1:]))
+
+    def spread(self, problem: Problem, case: Case) -> Problem:
+        """Give the problem of this case whose planes are those of a smaller one, an image, over and over.
+
+        Its channels are a multiple of the image's.
+        """
+        batch, channels, *plane = case.shape
+        pieces = channels // problem.case.shape[1]
+        images = replace(case, shape=(batch * pieces, problem.case.shape[1], *plane))
+        inputs = {
+            name: self._repeated(name, array, images).reshape(batch, pieces * array.shape[1], *array.shape[2:])
+            for name, array in problem.inputs.items()
+        }
+        return Problem(case, problem.dtype, inputs, problem.nbytes * batch * pieces, pieces)
 
     def ours(self, problem: Problem, outs: tuple[Array, ...] | None = None) -> Contestant:
         """Give our statements in the case's form; they write into ``outs``, or into memory made here."""
@@ -200,6 +292,11 @@ def normal(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype[Any])
     return rng.standard_normal(shape, np.float32).astype(dtype, copy=False)
 
 
+def channels_last(array: Array) -> Array:
+    """Give the same values with axis 1 innermost in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
 def _handle(argument: Any) -> Any:
     """The handle that a C program makes: a tensor over row-major memory, or an int array."""
     if isinstance(argument, list):
@@ -209,7 +306,7 @@ def _handle(argument: Any) -> Any:
     dtype = {
         "float32": aclnn_bw.ACL_FLOAT, "float16": aclnn_bw.ACL_FLOAT16, "bfloat16": aclnn_bw.ACL_BF16,
         "float64": aclnn_bw.ACL_DOUBLE, "complex64": aclnn_bw.ACL_COMPLEX64, "complex128": aclnn_bw.ACL_COMPLEX128,
-        "int8": aclnn_bw.ACL_INT8,
+        "int8": aclnn_bw.ACL_INT8, "int64": aclnn_bw.ACL_INT64,
     }[argument.dtype.name]  # fmt: skip
     formats = {3: aclnn_bw.ACL_FORMAT_NCL, 4: aclnn_bw.ACL_FORMAT_NCHW}
     shape = argument.shape
@@ -226,7 +323,7 @@ def check_contestant(
 ) -> None:
     """Run its statements, and raise WrongResult unless every image of every result is right.
 
-    The references may be of the first images alone if the others repeat them.
+    The references may be of the first images alone if the others repeat them, or of the first piece of an image.
     """
     who = f"{contestant.name}, {problem.name}"
     runs: list[tuple[tuple[Any, ...], str]] = []
@@ -241,8 +338,10 @@ def check_contestant(
     for outs, name in runs:
         for result, reference in zip(contestant.results(outs), references, strict=True):
             drawn, *shape = reference.exact.shape
-            if result.shape != (problem.case.shape[0], *shape):
-                raise WrongResult(f"{name} gave {result.shape}: must be {(problem.case.shape[0], *shape)}")
+            expected = (problem.case.shape[0], shape[0] * problem.pieces, *shape[1:])
+            if result.shape != expected:
+                raise WrongResult(f"{name} gave {result.shape}: must be {expected}")
+            result = result.reshape(-1, *shape)
             first = result[:drawn]
             check(first, reference, problem.dtype, accumulated_in=accumulated_in, who=name)
             for begin in range(drawn, len(result), drawn):

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from statistics import median
 from typing import Any
 
-from .cases import OPERATORS, posed, rules
+import aclnn_bw
+
+from .cases import posed, posed_by_planes, rules
 from .check import Reference, WrongResult
 from .machine import summary
+from .operators import OPERATORS
 from .peers import Peer, in_one_line
 from .problem import Case, Contestant, Form, Problem, check_contestant, sums_in
+from .streams import copies
 from .timing import MIN_ROUNDS, Spread, Statement, measure, plain_copy, ratio
 
 # Below, the cost of a call is in the figure as well, and says more about the call than about the bytes.
@@ -52,6 +57,7 @@ class Row:
     copies: Spread | None  # our time / the copy's
     peers: Mapping[str, Comparison] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)  # peers that were wrong or failed, and how
+    streams: Spread | None = None  # our time / that of the fastest copy by as many threads
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -66,6 +72,7 @@ class Row:
             for name, peer in figures["peers"].items()
         }
         spreads = {key: _spread_in(figures[key]) for key in ("copy", "copies")}
+        spreads["streams"] = _spread_in(figures.get("streams"))
         return cls(**{**figures, "ours": _times_in(figures["ours"]), **spreads, "peers": peers})
 
 
@@ -84,32 +91,42 @@ def run(
     *,
     budget: float,
     images: int | None = None,
-    copies_from: int = COPIES_FROM,
+    planes: int | None = None,
+    copies_from: float = COPIES_FROM,
     min_rounds: int = MIN_ROUNDS,
+    both: bool = True,
 ) -> Row:
     """Check and then time one case; WrongResult if our result is wrong. A peer whose result is wrong is left out.
 
-    ``images``: see ``posed``. The yardstick is measured too where the case moves at least ``copies_from`` bytes.
+    ``images``: see ``posed``; ``planes``: see ``posed_by_planes``. The yardstick is measured too where the case moves
+    at least ``copies_from`` bytes. Without ``both``, fresh memory counts only beside a peer that takes no other.
     """
     with rules(case):
-        problem, references = posed(case, dtype, images=images)
+        problem, references = (
+            posed_by_planes(case, dtype, planes=planes) if planes else posed(case, dtype, images=images)
+        )
         ours = OPERATORS[case.operator].ours(problem)
         check_contestant(ours, problem, references, accumulated_in=sums_in(problem.dtype))
         rivals, left_out = _rivals(peers, problem, references)
         del references
 
         statements: dict[str, Statement] = {}
+        fresh_alone = any(not rival.into for rival in rivals)
         for contestant in (ours, *rivals):
             if contestant.into:
                 statements[f"{contestant.name} into"] = contestant.into
-            if contestant.fresh:
+            if contestant.fresh and (both or not contestant.into or (contestant is ours and fresh_alone)):
                 statements[f"{contestant.name} fresh"] = contestant.fresh
+        streams: dict[str, Statement] = {}
         measures_bytes = case.form is Form.CALL and problem.nbytes >= copies_from
         if measures_bytes:
             statements["copy"] = plain_copy(problem.nbytes)
+            streams = copies(problem.nbytes, aclnn_bw.get_num_threads())
+            statements |= streams
         settle = _SETTLE if rivals else 0.0
         samples = measure(statements, budget=budget, nbytes=problem.nbytes, min_rounds=min_rounds, settle=settle)
     assert ours.into
+    fastest = min((samples[name] for name in streams), key=median, default=None)
     return Row(
         operator=case.operator,
         case=case.title,
@@ -120,6 +137,7 @@ def run(
         ours=_times(ours, samples),
         copy=_spread(samples.get("copy")),
         copies=_ratio(samples["ours into"], samples.get("copy")),
+        streams=_ratio(samples["ours into"], fastest),
         peers={rival.name: _compare(rival, samples) for rival in rivals},
         left_out=left_out,
     )
@@ -170,6 +188,7 @@ def header(env: Mapping[str, Any]) -> str:
         "out=    into memory the caller gave; new: into fresh memory, allocation included; medians over the rounds\n"
         "ratio   the peer's time / ours, median over the rounds (first to third quartile)\n"
         "copies  our out= time in plain single-thread copies of the same bytes; of copy: the copy's time / ours\n"
+        "streams our out= time in the fastest copies of the same bytes by as many threads, of either kind of stores\n"
     )
 
 
@@ -178,7 +197,7 @@ class Table:
 
     _COLUMNS = (
         ("dtype", 8), ("ours out=", 9), ("new", 8), ("peer", 15), ("out=", 8), ("new", 8),
-        ("ratio out=", 18), ("ratio new", 18), ("copies", 6), ("of copy", 7),
+        ("ratio out=", 18), ("ratio new", 18), ("copies", 6), ("of copy", 7), ("streams", 7),
     )  # fmt: skip
 
     def __init__(self, titles: list[str]) -> None:
@@ -196,6 +215,7 @@ class Table:
             tail = [f"{row.copies.median:.2f}", f"{100 / row.copies.median:.0f} %"]
         else:
             tail = ["-", "-"]
+        tail.append(f"{row.streams.median:.2f}" if row.streams else "-")
         lines: list[str] = [] if row.peers else [self._line(row.case, [*own, "-", "-", "-", "-", "-", *tail])]
         for name, peer in row.peers.items():
             middle = [

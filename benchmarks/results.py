@@ -16,9 +16,10 @@ import aclnn_bw
 
 from . import command, variations
 from .against import IMAGES, SETTLE, Contender, Lost, Timed, Worker, digest_of, started, take_turns
-from .cases import CASES, OPERATORS, posed, rules
+from .cases import CASES, posed, rules
 from .check import WrongResult
 from .machine import busy, environment, summary
+from .operators import OPERATORS
 from .problem import DTYPES, Case, Form, check_contestant, sums_in
 from .report import COPIES_FROM, duration
 from .timing import Spread, plain_copy, ratio

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from . import command, variations
-from .cases import OPERATORS
 from .check import Array
-from .problem import DTYPES, REAL, Case, Contestant, Problem
+from .operators import OPERATORS
+from .problem import DTYPES, REAL, Case, Contestant, Problem, channels_last
 
 # Batches of float32: some MiB, which the last-level cache of a server holds several times, and more than 64 MiB.
 _BATCHES = (2, 20)
 # Those of other dtypes are chosen so that the bytes are the same.
-_IMAGES: tuple[tuple[str, tuple[int, ...], Mapping[str, Any]], ...] = (
-    ("max_pool2d_with_mask_backward", (64, 112, 112), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    (
-        "max_pool2d_with_mask_backward", (64, 112, 112),
-        {"kernel_size": 3, "stride": 2, "padding": 1, "mask_layout": "argmax"},
-    ),
-    ("max_pool2d_with_mask", (64, 112, 112), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    ("upsample_nearest_exact1d_backward", (96, 4096), {"output_size": 8192}),
-    ("avg_pool2d_backward", (64, 112, 112), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    ("im2col_backward", (32, 56, 56), {"kernel_size": 3, "stride": 1, "padding": 1}),
-    ("replication_pad2d_backward", (32, 128, 128), {"padding": 1}),
-)  # fmt: skip
 _USUAL = ("float32", "float16")
 _LEGEND = """\
 contiguous     row-major, no gaps
@@ -47,11 +34,6 @@ def padded_rows(array: Array) -> Array:
     return view
 
 
-def channels_last(array: Array) -> Array:
-    """Give the same values with axis 1 innermost in memory."""
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
-
-
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "contiguous": lambda array: array,
     "padded rows": padded_rows,
@@ -62,8 +44,9 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 def cases(dtype: str) -> list[Case]:
     """Give each operator's case within the cache and beyond it."""
     return [
-        Case(operator, (batch * 4 // DTYPES[dtype].itemsize, *image), attributes, dtypes=(dtype,))
-        for operator, image, attributes in _IMAGES
+        Case(name, (batch * 4 // DTYPES[dtype].itemsize, *image), attributes, dtypes=(dtype,))
+        for name, operator in OPERATORS.items()
+        for image, attributes in operator.images()
         for batch in _BATCHES
     ]
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 import aclnn_bw
 
 from . import command, variations
-from .cases import CASES, OPERATORS, bytes_moved
+from .cases import CASES, bytes_moved
 from .machine import caches
+from .operators import OPERATORS
 from .problem import DTYPES, Contestant, Form, Problem
 
 # Where the system does not tell.

@@ -18,6 +18,8 @@ BATCH_SECONDS = 1e-3
 MIN_ROUNDS = 5
 # Arrays that fit a cache are touched once, untimed, before each sample: the contestant before has evicted them.
 CACHE_BYTES = 64 << 20
+# Nanoseconds of a run that what came before it cannot change much.
+_LONG = 1e8
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def measure(
     rounds = 0
     while rounds < min_rounds or time.perf_counter() < deadline:
         for name in order:
-            if warm or settle:
+            if (warm or settle) and (not samples[name] or samples[name][-1] < _LONG):
                 _warm_up(timers[name], settle)
             samples[name].append(timers[name].timeit(repeats[name]) / repeats[name] * 1e9)
         order.reverse()

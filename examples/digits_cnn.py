@@ -1,4 +1,4 @@
-"""A small convolutional network in plain NumPy, trained on real images with the gradients of aclnn_bw.
+"""A small convolutional network in plain NumPy, trained on real images with the forwards and gradients of aclnn_bw.
 
 scikit-learn's 1797 handwritten digits, 8x8 pixels each. Every convolution is a replication pad and a matrix product of
 columns; a max pool lies between the two, an average pool behind them. `--plot FILE.png` draws the loss curve.
@@ -25,10 +25,8 @@ class Convolution:
         self.speed = np.zeros_like(self.weight)
 
     def forward(self, x: Array) -> Array:
-        n, c, h, w = self.shape = x.shape
-        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="edge")
-        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))  # n c h w kh kw
-        self.columns = np.ascontiguousarray(windows.transpose(0, 1, 4, 5, 2, 3)).reshape(n, c * 9, h * w)
+        n, _, h, w = self.shape = x.shape
+        self.columns = aclnn_bw.im2col(aclnn_bw.replication_pad2d(x, 1), 3)
         return (self.weight @ self.columns).reshape(n, -1, h, w)
 
     def backward(self, grad_output: Array) -> Array:
@@ -50,7 +48,7 @@ class Network:
         self.a = np.maximum(self.first.forward(x), 0)
         pooled, self.mask = aclnn_bw.max_pool2d_with_mask(self.a, 2)
         self.b = np.maximum(self.second.forward(pooled), 0)
-        self.features = self.b.mean(axis=(2, 3))  # an average pool of the whole 4x4 plane
+        self.features = aclnn_bw.avg_pool2d(self.b, 4)[:, :, 0, 0]
         return self.features @ self.weight
 
     def backward(self, grad: Array) -> None:

@@ -1,4 +1,4 @@
-"""The five gradients inside PyTorch: forwards of its own or of aclnn_bw, backwards of aclnn_bw.
+"""Five gradients inside PyTorch: forwards of its own or of aclnn_bw, backwards of aclnn_bw.
 
 Tensors on the CPU go in and come out without a copy. Run it to check every gradient by finite differences.
 """

@@ -1,8 +1,8 @@
 """Helpers of the engine's tests: small calls and their known results, refusals, and fresh interpreters.
 
 The functions call the average pool of 8x8 planes with kernel 2, stride 2 and no padding. Its gradient is a quarter of
-each output gradient copied to a 2x2 block, which is exact in every floating dtype. `OPERATORS` has a small call of each
-operator, on integers so small that every sum is exact.
+each output gradient copied to a 2x2 block, which is exact in every floating dtype. Small calls of every operator are in
+operators/.
 """
 
 import contextlib
@@ -15,13 +15,10 @@ import sys
 import tempfile
 import textwrap
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar
 
 import ml_dtypes
 import numpy as np
 import pytest
-import reference
 
 import aclnn_bw as a
 
@@ -44,22 +41,6 @@ NUMPY_DTYPE = {
     a.ACL_COMPLEX128: np.dtype(np.complex128),
     a.ACL_BF16: np.dtype(ml_dtypes.bfloat16),
 }
-
-# The dtypes that each operator takes on each of PRODUCTS; none where the product lacks the operator.
-BASIC = (a.ACL_FLOAT, a.ACL_FLOAT16)
-WITH_BF16 = (*BASIC, a.ACL_BF16)
-ALL_REAL = (*WITH_BF16, a.ACL_DOUBLE)
-PAD = (*BASIC, a.ACL_DOUBLE, a.ACL_COMPLEX64, a.ACL_COMPLEX128)
-TAKEN = {
-    "MaxPool2dWithMaskBackward": (BASIC, (), WITH_BF16, ALL_REAL),
-    "MaxPool2dWithMask": (BASIC, (a.ACL_FLOAT,), WITH_BF16, ALL_REAL),
-    "UpsampleNearestExact1dBackward": ((), (), WITH_BF16, ALL_REAL),
-    "AvgPool2dBackward": (BASIC, BASIC, WITH_BF16, ALL_REAL),
-    "Im2colBackward": (BASIC, (), WITH_BF16, ALL_REAL),
-    "ReplicationPad2dBackward": (PAD, PAD, (*PAD, a.ACL_BF16), (*PAD, a.ACL_BF16)),
-}
-TAKEN = {operator: dict(zip(PRODUCTS, dtypes, strict=True)) for operator, dtypes in TAKEN.items()}
-SUPPORTED = TAKEN["AvgPool2dBackward"]
 
 PRIVATE_FORMATS = (
     a.aclFormat.ACL_FORMAT_NC1HWC0,
@@ -136,6 +117,11 @@ def sentinel_array(shape, dtype=np.float32):
     """An aligned C-contiguous array whose bytes are all SENTINEL."""
     dtype = np.dtype(dtype)
     return sentinels(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+
+
+def counted(shape, begin=0):
+    """begin, begin + 1, ... in float32."""
+    return np.arange(begin, begin + math.prod(shape), dtype=np.float32).reshape(shape)
 
 
 def untouched(array):
@@ -313,293 +299,12 @@ class Note:
         self.notes.append(self.value)
 
 
-# a small call of each operator
-
-
 def handle_of(array, dtype=None, *, bound=True):
     """An aclTensor over the memory of a C-contiguous array, or unbound; of another dtype if one is given."""
     if dtype is None:
         dtype = next(number for number, known in NUMPY_DTYPE.items() if known == array.dtype)
     form = Spec(array.shape).acl_format
     return a.aclCreateTensor(array.shape, dtype, None, 0, form, array.shape, array if bound else None)
-
-
-class Call:
-    """A legal call of one operator: its arguments in the order of the C call, and what its outputs shall hold.
-
-    `shape` is that of the image, with or without N; geometry is that of the operator's `make`. `layout` is that of a
-    max pool's mask: phase 1 must run under it.
-    """
-
-    # Of each tensor argument, in order: "read", "shape" (its values are not), or "written".
-    roles: ClassVar[dict] = {}
-
-    def __init__(self, shape=(2, 3, 8, 8), dtype=np.float32, seed=0, layout="bitmask", **geometry):
-        self.shape, self.dtype, self.layout = shape, np.dtype(dtype), layout
-        self.rng = np.random.default_rng(seed)
-        self.arguments = self.make(**geometry)
-
-    def __getitem__(self, name):
-        return self.arguments[name]
-
-    @classmethod
-    def named(cls, *roles):
-        """The names of the tensor arguments that have one of these roles."""
-        return tuple(name for name, role in cls.roles.items() if role in roles)
-
-    def integers(self, *shape):
-        values = self.rng.integers(-15, 16, shape)
-        return (values + 1j * values[::-1] if self.dtype.kind == "c" else values).astype(self.dtype)
-
-    def phase1(self, /, **changes):
-        """(workspaceSize, executor), with some arguments replaced."""
-        arguments = {**self.arguments, **changes}
-        assert len(arguments) == len(self.arguments)
-        return getattr(a, f"aclnn{type(self).__name__}GetWorkspaceSize")(*arguments.values())
-
-    @classmethod
-    def phase2(cls, size, executor, stream=None):
-        """Run with a workspace of exactly `size` bytes."""
-        getattr(a, f"aclnn{cls.__name__}")(bytearray(size) if size else None, size, executor, stream)
-
-    def run(self, /, **changes):
-        self.phase2(*self.phase1(**changes))
-
-    def repeatable(self):
-        size, executor = self.phase1()
-        a.aclSetAclOpExecutorRepeatable(executor)
-        return size, executor
-
-    @property
-    def outputs(self):
-        return {name: self[name] for name in self.named("written")}
-
-    @cached_property
-    def wanted(self):
-        """What the outputs shall hold, by another way than the package's."""
-        return {name: value.astype(self[name].dtype) for name, value in self.twin().items()}
-
-    def check(self, wanted=None):
-        """The outputs hold what this call, or another one over the same arrays, wants."""
-        for name, value in (wanted or self.wanted).items():
-            assert self[name].tobytes() == value.tobytes(), f"{name} of {type(self).__name__}"
-
-    def untouched(self):
-        return all(untouched(array) for array in self.outputs.values())
-
-    def clear(self):
-        for array in self.outputs.values():
-            array.view(np.uint8)[...] = SENTINEL
-
-
-class MaxPool(Call):
-    def geometry(self, kernel=(3, 3), stride=(2, 2), padding=(1, 1), ceil=False):
-        self.pool = kernel, stride, padding, ceil
-        return {"kernelSize": kernel, "stride": stride, "padding": padding, "dilation": (1, 1), "ceilMode": ceil}
-
-    def mask(self, x):
-        """(maxima, their mask in the layout of this call, which positions are marked)"""
-        maxima, indices = reference.max_pool2d(x.astype(np.float64), *self.pool)
-        hits = reference.hits_of_indices(indices, x.shape, *self.pool)
-        if self.layout == "argmax" and self.pool[0] != (1, 1):  # there the indices do not fit: the layouts are one
-            return maxima, reference.argmax_mask(indices, self.pool[0]), hits
-        return maxima, reference.bitmask(hits), hits
-
-
-class MaxPool2dWithMaskBackward(MaxPool):
-    roles: ClassVar[dict] = {"gradOutput": "read", "self": "shape", "indices": "read", "gradInput": "written"}
-
-    def make(self, **geometry):
-        attributes = self.geometry(**geometry)
-        x = self.integers(*self.shape)
-        maxima, mask, self.hits = self.mask(x)
-        grad = self.integers(*maxima.shape)
-        return {
-            "gradOutput": grad, "self": x, "indices": mask, **attributes,
-            "gradInput": sentinel_array(self.shape, self.dtype),
-        }  # fmt: skip
-
-    def twin(self):
-        return {"gradInput": reference.max_pool2d_backward(self["gradOutput"], self.hits, self.shape, *self.pool)}
-
-    def one_call(self):
-        return (
-            a.max_pool2d_with_mask_backward(
-                self["gradOutput"], self.shape, self["indices"], *self.pool[:3], 1, self.pool[3],
-                mask_layout=self.layout,
-            ),
-        )  # fmt: skip
-
-
-class MaxPool2dWithMask(MaxPool):
-    roles: ClassVar[dict] = {"self": "read", "out": "written", "indices": "written"}
-
-    def make(self, **geometry):
-        attributes = self.geometry(**geometry)
-        out = reference.pooled_shape(self.shape, *self.pool)
-        mask = reference.mask_shape(self.shape, *self.pool)
-        return {
-            "self": self.integers(*self.shape), **attributes,
-            "out": sentinel_array(out, self.dtype), "indices": sentinel_array(mask, np.int8),
-        }  # fmt: skip
-
-    def twin(self):
-        return dict(zip(("out", "indices"), self.mask(self["self"]), strict=False))
-
-    def one_call(self):
-        return a.max_pool2d_with_mask(self["self"], *self.pool[:3], 1, self.pool[3], mask_layout=self.layout)
-
-
-class UpsampleNearestExact1dBackward(Call):
-    roles: ClassVar[dict] = {"gradOutput": "read", "out": "written"}
-
-    def make(self, factor=2.0, scales=0.0):
-        """Rows of H*W become `factor` times as long."""
-        planes = (1, *self.shape[:-2])[-2:]
-        shape = *planes, self.shape[-2] * self.shape[-1]
-        length = int(shape[2] * factor)
-        return {
-            "gradOutput": self.integers(*planes, length), "outputSize": (length,), "inputSize": shape, "scales": scales,
-            "out": sentinel_array(shape, self.dtype),
-        }  # fmt: skip
-
-    def twin(self):
-        (length,), shape, scales = (self[name] for name in ("outputSize", "inputSize", "scales"))
-        step = np.float32(1 / scales) if scales else np.float32(shape[2]) / np.float32(length)
-        source = np.floor(((np.arange(length) + 0.5) * np.float64(step)).astype(np.float32)).astype(int)
-        out = np.zeros(shape, np.float64)
-        np.add.at(out, (..., np.minimum(source, shape[2] - 1)), self["gradOutput"].astype(np.float64))
-        return {"out": out}
-
-    def one_call(self):
-        scales = self["scales"] or None
-        return (a.upsample_nearest_exact1d_backward(self["gradOutput"], self["outputSize"], self["inputSize"], scales),)
-
-
-class AvgPool2dBackward(Call):
-    roles: ClassVar[dict] = {"gradOutput": "read", "self": "shape", "gradInput": "written"}
-
-    def make(self, kernel=(2, 2), stride=(2, 2), padding=(0, 0), ceil=False, include=True, divisor=0):
-        self.pool = kernel, stride, padding, ceil
-        out = reference.pooled_shape(self.shape, *self.pool)
-        return {
-            "gradOutput": self.integers(*out), "self": self.integers(*self.shape), "kernelSize": kernel,
-            "stride": stride, "padding": padding, "ceilMode": ceil, "countIncludePad": include,
-            "divisorOverride": divisor,
-            # The Ascend910 and Ascend310P have no full float32; down-precision exists everywhere.
-            "cubeMathType": int(a.ALLOW_FP32_DOWN_PRECISION), "gradInput": sentinel_array(self.shape, self.dtype),
-        }  # fmt: skip
-
-    def twin(self):
-        rest = self["countIncludePad"], self["divisorOverride"] or None
-        return {"gradInput": reference.avg_pool2d_backward(self["gradOutput"], self.shape, *self.pool, *rest)}
-
-    def one_call(self):
-        rest = self["countIncludePad"], self["divisorOverride"] or None
-        return (a.avg_pool2d_backward(self["gradOutput"], self.shape, *self.pool, *rest),)
-
-
-class Im2colBackward(Call):
-    roles: ClassVar[dict] = {"gradOutput": "read", "out": "written"}
-
-    def make(self, kernel=(2, 2), dilation=(1, 1), padding=(0, 0), stride=(1, 1)):
-        self.columns = kernel, dilation, padding, stride
-        windows = reference.pooled_shape(self.shape[-2:], kernel, stride, padding, False, dilation)
-        *batch, channels, height, width = self.shape
-        return {
-            "gradOutput": self.integers(*batch, channels * math.prod(kernel), math.prod(windows)),
-            "inputSize": (height, width), "kernelSize": kernel, "dilation": dilation, "padding": padding,
-            "stride": stride, "out": sentinel_array(self.shape, self.dtype),
-        }  # fmt: skip
-
-    def twin(self):
-        return {"out": reference.im2col_backward(self["gradOutput"], self["inputSize"], *self.columns)}
-
-    def one_call(self):
-        return (a.im2col_backward(self["gradOutput"], self["inputSize"], *self.columns),)
-
-
-class ReplicationPad2dBackward(Call):
-    roles: ClassVar[dict] = {"gradOutput": "read", "self": "shape", "gradInput": "written"}
-
-    def make(self, padding=(1, 2, 1, 0)):
-        left, right, top, bottom = padding
-        *planes, height, width = self.shape
-        return {
-            "gradOutput": self.integers(*planes, height + top + bottom, width + left + right),
-            "self": self.integers(*self.shape), "padding": padding, "gradInput": sentinel_array(self.shape, self.dtype),
-        }  # fmt: skip
-
-    def twin(self):
-        grad = self["gradOutput"].astype(np.complex128 if self.dtype.kind == "c" else np.float64)
-        left, _, top, _ = self["padding"]
-        places = zip(grad.shape[-2:], (top, left), self.shape[-2:], strict=True)
-        rows, columns = (np.clip(np.arange(padded) - before, 0, size - 1) for padded, before, size in places)
-        grad_input = np.zeros(self.shape, grad.dtype)
-        np.add.at(grad_input, (..., *np.ix_(rows, columns)), grad)
-        return {"gradInput": grad_input}
-
-    def one_call(self):
-        return (a.replication_pad2d_backward(self["gradOutput"], self.shape, self["padding"]),)
-
-
-# In the order of the package's own enumeration.
-OPERATORS = {
-    operator.__name__: operator
-    for operator in (
-        MaxPool2dWithMaskBackward, MaxPool2dWithMask, UpsampleNearestExact1dBackward, AvgPool2dBackward, Im2colBackward,
-        ReplicationPad2dBackward,
-    )
-}  # fmt: skip
-each_operator = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
-
-
-# What reaches every branch that a program outside of Python may take; those of the pad need Host.
-POOLS = [
-    {},
-    {"shape": (2, 9, 13), "stride": (1, 1)},
-    {"shape": (2, 18, 9, 13), "kernel": (2, 2), "padding": (0, 0)},
-    {"shape": (1, 3, 57, 58), "padding": (1, 1), "ceil": True},
-    {"shape": (1, 3, 57, 58), "kernel": (5, 4), "stride": (3, 2), "padding": (2, 1), "ceil": True},
-    {"shape": (3, 2, 7, 7), "kernel": (7, 7), "stride": (7, 7), "padding": (0, 0)},
-    {"shape": (2, 3, 6, 7), "kernel": (1, 1), "stride": (1, 1), "padding": (0, 0)},
-    {"shape": (1, 2, 200, 90), "kernel": (5, 5), "stride": (1, 1), "padding": (2, 2)},
-    {"shape": (0, 2, 9, 9)},
-]
-GEOMETRIES = {
-    "MaxPool2dWithMaskBackward": POOLS + [{**pool, "layout": "argmax"} for pool in POOLS],
-    "MaxPool2dWithMask": POOLS + [{**pool, "layout": "argmax"} for pool in POOLS],
-    "UpsampleNearestExact1dBackward": [
-        {},
-        {"shape": (2, 3, 1, 26), "factor": 11 / 26},
-        {"shape": (3, 5, 100, 40), "factor": 1.5},
-        {"shape": (1, 2, 3, 43), "factor": 7.3, "scales": 7.1},
-        {"shape": (4, 16, 64, 32), "factor": 0.25, "scales": 0.3},
-    ],
-    "AvgPool2dBackward": [
-        *POOLS,
-        {"shape": (3, 2, 9, 13), "kernel": (3, 3), "stride": (1, 1), "padding": (1, 1), "include": False},
-        {"shape": (3, 2, 200, 90), "kernel": (5, 5), "stride": (1, 1), "padding": (2, 2), "divisor": -3},
-        {"shape": (3, 2, 12, 12), "kernel": (2, 3), "stride": (5, 4), "padding": (1, 0), "ceil": True, "divisor": 7},
-    ],
-    "Im2colBackward": [
-        {},
-        {"shape": (3, 9, 13), "kernel": (3, 3), "padding": (1, 1)},
-        {"shape": (2, 3, 57, 58), "kernel": (3, 2), "dilation": (2, 3), "padding": (2, 1), "stride": (1, 2)},
-        {"shape": (2, 3, 28, 28), "stride": (2, 2)},
-        {"shape": (1, 2, 20, 20), "kernel": (2, 2), "stride": (5, 4)},
-        {"shape": (1, 2, 200, 90), "kernel": (3, 3), "padding": (1, 1)},
-        {"shape": (0, 2, 9, 9)},
-    ],
-    "ReplicationPad2dBackward": [
-        {},
-        {"shape": (3, 9, 13), "padding": (4, 0, 0, 5)},
-        {"shape": (2, 3, 5, 6), "padding": (9, 8, 7, 6)},
-        {"shape": (2, 3, 15, 16), "padding": (-2, 3, 1, -4)},
-        {"shape": (1, 2, 200, 300), "padding": (10, 20, 30, 40)},
-        {"shape": (0, 2, 9, 9)},
-    ],
-}
 
 
 def bad_index(value, place, name="indices"):

@@ -6,6 +6,7 @@ What is above the mark in _native.pyi is written by hand; what is below it, here
 import inspect
 import sys
 import textwrap
+from itertools import combinations
 from pathlib import Path
 
 from aclnn_bw import _native
@@ -60,30 +61,37 @@ def argument(parameter, default):
     else:
         kind = ONE_CALL[parameter.kind]
     if default is inspect.Parameter.empty:
-        return f"{parameter.one_call}: {kind}"
+        return f"{parameter.one_call}: {kind}{' | None' if parameter.empty else ''}"
     return f"{parameter.one_call}: {kind}{' | None' if default is None else ''} = {default!r}".replace("'", '"')
 
 
 def one_call(operator):
     known = {parameter.one_call: parameter for parameter in operator.parameters}
     written = operator.of_kind("written")
-    takes_out = not written[0].always_new
-    forms = [("_Tensor", "_Out")] * takes_out + list(FIRST.items())
-    for number, (first, result) in enumerate(forms):
+    # Each result is given or made, and what is made follows from the first argument.
+    given = [set(names) for n in range(len(written), 0, -1) for names in combinations(range(len(written)), n)]
+    forms = [("_Tensor", "Any", here) for here in given] + [(*first, set()) for first in FIRST.items()]
+    for first, result, here in forms:
+        outs = {one.one_call: f"_Out{i + 1 if i else ''}" for i, one in enumerate(written) if i in here}
         parameters, keywords = [], False
         for name, parameter in inspect.signature(operator.function).parameters.items():
             if parameter.kind == inspect.Parameter.KEYWORD_ONLY and not keywords:
                 parameters.append("*")
                 keywords = True
-            if name == "out":
-                parameters.append("out: _Out" if number == 0 else "out: None = None")
+            if name in outs:
+                parameters.append(f"{name}: {outs[name]}")
+            elif known[name].kind == "written":
+                parameters.append(f"{name}: None = None")
             elif not [word for word in parameters if word != "*"]:
                 parameters.append(f"{name}: {first}")
             else:
                 parameters.append(argument(known[name], parameter.default))
+        own = {"npt.NDArray[np.int8]": "is_mask", "npt.NDArray[np.int64]": "is_indices"}
         results = [
-            "npt.NDArray[np.int8]" if parameter.is_mask and result != "_Exporter" else result for parameter in written
-        ]
+            outs.get(one.one_call)
+            or next((name for name, flag in own.items() if getattr(one, flag) and result.startswith("npt.")), result)
+            for one in written
+        ]  # fmt: skip
         yield "@overload\n" + function(
             operator.one_call, parameters, results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
         )

@@ -1,4 +1,4 @@
-"""AvgPool2dBackward: the numbers, against the twin in reference.py and against each other."""
+"""AvgPool2dBackward: the numbers, against the twin and against each other."""
 
 import ctypes
 import json
@@ -14,12 +14,8 @@ import reference
 from helpers import (
     DTYPES,
     LAYOUTS,
-    MODES,
     SMALLEST,
     Guarded,
-    Mode,
-    Pool,
-    assert_is_avg_pool2d_backward,
     assert_no_negative_zero,
     assert_same_bytes,
     at_fence,
@@ -32,9 +28,11 @@ from helpers import (
     run_python,
     sprinkled,
 )
-from helpers import avg_pool2d_backward_two_phase as two_phase
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operators import avg_pool2d_backward as avg_twin
+from operators.avg_pool2d_backward import MODES, Mode, Pool, assert_is_avg_pool2d_backward
+from operators.avg_pool2d_backward import avg_pool2d_backward_two_phase as two_phase
 
 import aclnn_bw
 
@@ -115,16 +113,16 @@ def test_twin_by_hand():
         (False, 1): [2.0, 2.0, 2.0],
     }
     for (include, override), row in expected.items():
-        result = reference.avg_pool2d_backward(ones, shape, *sizes, False, include, override)
+        result = avg_twin.avg_pool2d_backward(ones, shape, *sizes, False, include, override)
         assert result.tolist() == [[[row]]]
     # 4 columns, kernel 3, stride 2, ceil mode: windows 0:3 and 2:4; the second is cut to two columns in either mode.
     for include in (True, False):
-        result = reference.avg_pool2d_backward(np.ones((1, 1, 2)), (1, 1, 4), (1, 3), (1, 2), 0, True, include)
+        result = avg_twin.avg_pool2d_backward(np.ones((1, 1, 2)), (1, 1, 4), (1, 3), (1, 2), 0, True, include)
         np.testing.assert_allclose(result, [[[1 / 3, 1 / 3, 1 / 3 + 1 / 2, 1 / 2]]], rtol=1e-15)
     # In ceil mode padding counts up to its end and no further: 2 columns, kernel 4, stride 3, padding 2 -> -2:2, 1:4.
-    result = reference.avg_pool2d_backward(np.ones((1, 1, 2)), (1, 1, 2), (1, 4), (1, 3), (0, 2), True)
+    result = avg_twin.avg_pool2d_backward(np.ones((1, 1, 2)), (1, 1, 2), (1, 4), (1, 3), (0, 2), True)
     np.testing.assert_allclose(result, [[[1 / 4, 1 / 4 + 1 / 3]]], rtol=1e-15)
-    assert reference.avg_pool2d(np.arange(16.0).reshape(1, 4, 4), 2).tolist() == [[[2.5, 4.5], [10.5, 12.5]]]
+    assert avg_twin.avg_pool2d(np.arange(16.0).reshape(1, 4, 4), 2).tolist() == [[[2.5, 4.5], [10.5, 12.5]]]
 
 
 @pytest.mark.parametrize(
@@ -195,23 +193,23 @@ seeds = st.integers(0, 2**32 - 1)
 @given(any_pool(), seeds)
 def test_twins_agree(pool, seed):
     grad = np.random.default_rng(seed).standard_normal(pool.output_shape)
-    literal = reference.avg_pool2d_backward(grad, *pool)
-    quick = reference.avg_pool2d_backward_quick(grad, *pool)
-    total, terms = reference.sum_abs_and_terms(grad, *pool)
+    literal = avg_twin.avg_pool2d_backward(grad, *pool)
+    quick = avg_twin.avg_pool2d_backward_quick(grad, *pool)
+    total, terms = avg_twin.sum_abs_and_terms(grad, *pool)
     magnitude = pool._replace(divisor_override=pool.divisor_override and abs(pool.divisor_override))
-    np.testing.assert_allclose(total, reference.avg_pool2d_backward(abs(grad), *magnitude), rtol=1e-13)
+    np.testing.assert_allclose(total, avg_twin.avg_pool2d_backward(abs(grad), *magnitude), rtol=1e-13)
     np.testing.assert_array_less(abs(literal - quick), (terms + 1) * 2.0**-52 * total + 1e-300)
     ones = np.ones(pool.output_shape)
-    assert_same_bytes(np.broadcast_to(terms, literal.shape), reference.avg_pool2d_backward(ones, *pool[:6], 1))
+    assert_same_bytes(np.broadcast_to(terms, literal.shape), avg_twin.avg_pool2d_backward(ones, *pool[:6], 1))
 
 
 @given(any_pool(), seeds)
 def test_is_the_adjoint_of_the_forward(pool, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal(pool.input_shape), rng.standard_normal(pool.output_shape)
-    forward = reference.avg_pool2d(x, *pool[1:])
+    forward = avg_twin.avg_pool2d(x, *pool[1:])
     result = one_call(y, *pool)
-    scale = np.vdot(abs(x), reference.avg_pool2d_backward(abs(y), *pool[:6], 1)) + 1
+    scale = np.vdot(abs(x), avg_twin.avg_pool2d_backward(abs(y), *pool[:6], 1)) + 1
     assert abs(np.vdot(forward, y) - np.vdot(x, result)) <= 1e-13 * scale
 
 
@@ -624,7 +622,7 @@ def test_exact_sums_bit_by_bit(mode, rng):
     for pool in cases:
         grad = exact_gradients(rng, pool, mode)
         rounded = mode.rounding(grad) if mode.rounding else grad.astype(np.float64)
-        exact = reference.avg_pool2d_backward_quick(rounded, *pool)
+        exact = avg_twin.avg_pool2d_backward_quick(rounded, *pool)
         assert np.all(exact.astype(np.float32) == exact)
         if mode.rounding is reference.round_float16 or mode.dtype == "float16":
             exact = reference.round_float16(exact)
@@ -678,7 +676,7 @@ def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
         marked[place] = value
         only = np.zeros(grad.shape)
         only[place] = 1
-        reached = reference.avg_pool2d_backward_quick(only, *pool) != 0
+        reached = avg_twin.avg_pool2d_backward_quick(only, *pool) != 0
         result, without = two_phase(pool, marked, mode), two_phase(pool, clean, mode)
         assert_same_bytes(result[~reached], without[~reached])
         assert_same_bytes(result[reached], np.full_like(result[reached], value * sign))
@@ -693,7 +691,7 @@ def test_many_nans_in_large_planes(pool, mode, rng):
     clean[marks] = 0
     marked = clean.copy()
     marked[marks] = np.nan
-    reached = reference.avg_pool2d_backward_quick(marks, *pool[:6], 1) != 0
+    reached = avg_twin.avg_pool2d_backward_quick(marks, *pool[:6], 1) != 0
     result, without = two_phase(pool, marked, mode), two_phase(pool, clean, mode)
     assert np.isnan(result[reached]).all()
     assert_same_bytes(result[~reached], without[~reached])
@@ -725,7 +723,7 @@ def test_infinities_meet(mode):
 def test_no_intermediate_overflows(pool, mode):
     largest = 65504.0 if mode.dtype == "float16" or mode.rounding is reference.round_float16 else 3.38e38
     largest = 1.79e308 if mode.dtype == "float64" else largest
-    weights = reference.avg_pool2d_backward_quick(np.ones(pool.output_shape), *pool)
+    weights = avg_twin.avg_pool2d_backward_quick(np.ones(pool.output_shape), *pool)
     value = 0.99 * largest / max(abs(weights).max(), 1.0)
     for sign in (1, -1):
         grad = np.full(pool.output_shape, sign * value, DTYPES[mode.dtype])
@@ -758,7 +756,7 @@ def test_no_negative_zero_from_cancellation_and_underflow(pool, dtype, rng):
 @every_dtype
 @every_kind
 def test_uncovered_positions_are_zero(pool, dtype, rng):
-    _, terms = reference.sum_abs_and_terms(np.zeros(pool.output_shape), *pool)
+    _, terms = avg_twin.sum_abs_and_terms(np.zeros(pool.output_shape), *pool)
     uncovered = np.broadcast_to(terms == 0, pool.input_shape)
     grad = 1 + abs(pool.gradients(rng, dtype))
     result = one_call(grad, *pool)
@@ -781,7 +779,7 @@ def test_subnormal_sums_bit_by_bit(dtype, rng):
     smallest = SMALLEST[dtype]
     for pool in (Pool((1, 2, 14, 18), 2), Pool((1, 2, 13, 17), 2, 1), Pool((1, 2, 13, 17), 3, 1, 1, False, True, 4)):
         whole = 4 * rng.integers(-3, 4, pool.output_shape)
-        expected = (reference.avg_pool2d_backward_quick(whole, *pool) * smallest).astype(DTYPES[dtype])
+        expected = (avg_twin.avg_pool2d_backward_quick(whole, *pool) * smallest).astype(DTYPES[dtype])
         assert_same_bytes(one_call((whole * smallest).astype(DTYPES[dtype]), *pool), expected)
 
 
@@ -1156,7 +1154,8 @@ def test_threads_that_are_born_in_the_callers_mode(unmasked, mxcsr, tmp_path):
     """A new process sets its mode first, so that its worker threads inherit it; traps would end the process."""
     code = f"""
 import ctypes, hashlib, aclnn_bw, numpy as np
-from helpers import MODES, Pool, bits
+from operators.avg_pool2d_backward import MODES, Pool
+from helpers import bits
 from test_avg_pool2d import sprinkled, subnormal, two_phase
 
 pool = Pool((1, 2, 300, 310), 3, 1, 1)

@@ -12,7 +12,6 @@ from engine_helpers import (
     ORDER,
     PRIVATE_FORMATS,
     PRODUCTS,
-    SUPPORTED,
     Spec,
     gradient,
     label,
@@ -24,6 +23,7 @@ from engine_helpers import (
     specs,
     untouched,
 )
+from operators import TAKEN
 
 import aclnn_bw as a
 
@@ -97,7 +97,7 @@ def test_null_reports_the_first_argument(product):
 def test_dtype_of_all_tensors(product, dtype):
     arguments = specs(product)
     changes = {name: arguments[name].but(dtype=dtype) for name in TENSORS}
-    if dtype in SUPPORTED[product]:
+    if dtype in TAKEN["AvgPool2dBackward"][product]:
         phase1(specs(product, **changes))
     else:
         # A person has to learn what would be accepted, and on which product.
@@ -286,7 +286,7 @@ def test_cube_math_type_unknown(product, dtype, value):
 @pytest.mark.parametrize("value", list(a.CubeMathType), ids=lambda value: value.name)
 @pytest.mark.parametrize("dtype", [a.ACL_FLOAT, a.ACL_FLOAT16, a.ACL_BF16, a.ACL_DOUBLE], ids=lambda dtype: dtype.name)
 def test_cube_math_type_table(product, dtype, value):
-    if dtype not in SUPPORTED[product]:
+    if dtype not in TAKEN["AvgPool2dBackward"][product]:
         pytest.skip(f"{product} lacks {dtype.name}")
     arguments = specs(product)
     changes = {name: arguments[name].but(dtype=dtype) for name in TENSORS}
@@ -305,7 +305,7 @@ def test_cube_math_type_table(product, dtype, value):
     "shape", [(2, 3, 4, 5), (2, 3, 5, 4), (2, 3, 3, 4), (2, 4, 4, 4), (1, 3, 4, 4), (2, 3, 0, 4), (0, 3, 4, 4)], ids=str
 )
 def test_grad_output_shape(product, shape):
-    pattern = rf"^gradOutput\.shape = {re.escape(str(shape))}: must be .*\(2, 3, 4, 4\)"
+    pattern = rf"^gradOutput\.shape = {re.escape(str(shape))}: expected \(2, 3, 4, 4\)"
     refused(product, INVALID, pattern, gradOutput=Spec(shape))
 
 
@@ -690,14 +690,14 @@ ONE_CALL_REFUSALS = {
     "null self": ({"self": None}, NULL, "^self = None: must not be null"),
     "null kernel_size": ({"kernel_size": None}, NULL, "^kernel_size = None: must not be null"),
     "null padding": ({"padding": None}, NULL, "^padding = None: must not be null"),
-    "int dtype": ({"grad_output": zeros(2, 3, 4, 4, dtype=np.int32)}, INVALID, r"^grad_output\.dtype = ACL_INT32"),
+    "int dtype": ({"grad_output": zeros(2, 3, 4, 4, dtype=np.int32)}, INVALID, r"^grad_output\.dtype = int32"),
     "complex dtype": (
         {"grad_output": zeros(2, 3, 4, 4, dtype="F"), "self": zeros(2, 3, 8, 8, dtype="F")},
         INVALID,
-        r"^grad_output\.dtype = ACL_COMPLEX64",
+        r"^grad_output\.dtype = complex64",
     ),
-    "other dtype of self": ({"self": zeros(2, 3, 8, 8, dtype="d")}, INVALID, r"^(grad_output|self)\.dtype = ACL_"),
-    "other dtype of out": ({"out": zeros(2, 3, 8, 8, dtype="d")}, INVALID, r"^(grad_output|out)\.dtype = ACL_"),
+    "other dtype of self": ({"self": zeros(2, 3, 8, 8, dtype="d")}, INVALID, r"^(grad_output|self)\.dtype = float"),
+    "other dtype of out": ({"out": zeros(2, 3, 8, 8, dtype="d")}, INVALID, r"^(grad_output|out)\.dtype = float"),
     "rank of grad_output": ({"grad_output": zeros(4, 4)}, INVALID, r"^(grad_output|self|out)\.(shape|format|rank) = "),
     "rank of self": ({"self": zeros(8, 8)}, INVALID, r"^(grad_output|self|out)\.(shape|format|rank) = "),
     "rank of a shape": ({"self": (8, 8)}, INVALID, r"^self\b"),
@@ -717,12 +717,12 @@ ONE_CALL_REFUSALS = {
     "grad_output shape": (
         {"grad_output": zeros(2, 3, 4, 5)},
         INVALID,
-        r"^grad_output\.shape = \(2, 3, 4, 5\): must be",
+        r"^grad_output\.shape = \(2, 3, 4, 5\): expected \(",
     ),
     "grad_output shape by ceil_mode": (
         {"self": (2, 3, 9, 9), "ceil_mode": True},
         INVALID,
-        r"^grad_output\.shape = \(2, 3, 4, 4\): must be .*\(2, 3, 5, 5\)",
+        r"^grad_output\.shape = \(2, 3, 4, 4\): expected \(2, 3, 5, 5\)",
     ),
     "out shape": ({"out": zeros(2, 3, 8, 9)}, INVALID, r"^(out|self)\.shape = "),
     "zero channels": ({"grad_output": zeros(2, 0, 4, 4), "self": (2, 0, 8, 8)}, INVALID, r"\.shape = |^self\b"),

@@ -14,8 +14,10 @@ from itertools import product
 import numpy as np
 import pytest
 import reference
-from helpers import DTYPES, Mode, Pool
-from helpers import avg_pool2d_backward_two_phase as two_phase
+from helpers import DTYPES
+from operators import avg_pool2d_backward as avg_twin
+from operators.avg_pool2d_backward import Mode, Pool
+from operators.avg_pool2d_backward import avg_pool2d_backward_two_phase as two_phase
 
 import aclnn_bw
 
@@ -37,7 +39,7 @@ def axis_settings(ceil_mode):
 @cache
 def membership(axis, ceil_mode):
     """Along one axis: 1 where an output's window holds an input (outputs x inputs), and the two kinds of lengths."""
-    windows = list(reference._windows(*axis, ceil_mode))
+    windows = list(avg_twin._windows(*axis, ceil_mode))
     matrix = np.zeros((len(windows), axis[0]))
     for o, (start, end, _) in enumerate(windows):
         matrix[o, start:end] = 1
@@ -130,11 +132,11 @@ def test_quick_oracle_is_the_twin(ceil_mode):
         grad = rng.integers(1, 256, reference.pooled_shape((2, *size), kernel, stride, padding, ceil_mode))
         sums, terms = expected_sums(grad.astype(np.float64), rows, columns, ceil_mode)
         for (include, override), wanted in zip(DIVISORS, sums, strict=True):
-            literal = reference.avg_pool2d_backward(
+            literal = avg_twin.avg_pool2d_backward(
                 grad, (2, *size), kernel, stride, padding, ceil_mode, include, override
             )
             np.testing.assert_allclose(wanted, literal, rtol=1e-14)
-        ones = reference.avg_pool2d_backward(np.ones(grad.shape[1:]), size, kernel, stride, padding, ceil_mode, True, 1)
+        ones = avg_twin.avg_pool2d_backward(np.ones(grad.shape[1:]), size, kernel, stride, padding, ceil_mode, True, 1)
         assert np.array_equal(terms, ones)
 
 

@@ -11,18 +11,14 @@ import pytest
 import aclnn_bw
 from benchmarks import cases, growth, picture, report
 from benchmarks.check import WrongResult
+from benchmarks.operators import OPERATORS
 from benchmarks.problem import REAL, Case, Contestant, check_contestant
 from benchmarks.timing import Spread, Statement
 
 BATCHES = [
-    Case("max_pool2d_with_mask_backward", (6, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    Case("max_pool2d_with_mask_backward", (6, 19, 9, 10), {"kernel_size": 2, "mask_layout": "argmax"}),
-    Case("max_pool2d_with_mask", (6, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    Case("upsample_nearest_exact1d_backward", (6, 4, 26), {"output_size": 52}),
-    Case("avg_pool2d_backward", (6, 4, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    Case("im2col_backward", (6, 4, 9, 10), {"kernel_size": 3, "padding": 1}),
-    Case("replication_pad2d_backward", (6, 4, 5, 6), {"padding": 1}),
+    replace(case, shape=(6, *case.shape[1:])) for operator in OPERATORS.values() for case in operator.small()
 ]
+PADS = Case("replication_pad2d_backward", (6, 4, 5, 6), {"padding": 1})
 each_batch = pytest.mark.parametrize("case", BATCHES, ids=lambda case: f"{case.operator} {case.title}")
 STEPS = range(11)
 EVERYTHING = [(case, "float32") for case in growth.cases(growth.FAMILIES, "float32", 1 << 10, 1 << 30)]
@@ -55,7 +51,7 @@ def test_a_case_knows_its_family(name):
 
 
 def test_every_gradient_grows():
-    gradients = [name for name in cases.OPERATORS if name.endswith("_backward")]
+    gradients = [name for name in OPERATORS if name.endswith("_backward")]
     assert list(dict.fromkeys(family.operator for family in growth.FAMILIES.values())) == gradients
 
 
@@ -76,7 +72,7 @@ def test_a_batch_repeats_its_first_images(case, dtype):
         if name != "mask":
             assert np.array_equal(array, np.concatenate([array[:2]] * 3))
     if "mask" in problem.inputs:
-        operator = cases.OPERATORS[case.operator]
+        operator = OPERATORS[case.operator]
         geometry = (case.shape, *operator.attributes(case).values())
         mask = aclnn_bw.indices_to_mask(problem.inputs["indices"], *geometry, **operator.keywords(case))
         assert np.array_equal(mask, problem.inputs["mask"])
@@ -87,18 +83,18 @@ def test_a_batch_repeats_its_first_images(case, dtype):
 def test_results_of_a_batch_that_repeats_are_checked(case):
     with cases.rules(case):
         problem, references = cases.posed(case, "float32", images=2)
-        ours = cases.OPERATORS[case.operator].ours(problem)
+        ours = OPERATORS[case.operator].ours(problem)
         check_contestant(ours, problem, references, accumulated_in=problem.dtype)
 
 
 def test_images_that_do_not_divide_the_batch_are_not_repeated():
-    _, references = cases.posed(replace(BATCHES[-1], shape=(5, 4, 5, 6)), "float32", images=2)
+    _, references = cases.posed(replace(PADS, shape=(5, 4, 5, 6)), "float32", images=2)
     assert len(references[0].exact) == 5
 
 
 @pytest.mark.parametrize("place", [(0, 1, 2, 3), (5, 3, 4, 5)])
 def test_a_wrong_element_of_any_image_is_caught(place):
-    problem, references = cases.posed(BATCHES[-1], "float32", images=2)
+    problem, references = cases.posed(PADS, "float32", images=2)
     right = aclnn_bw.replication_pad2d_backward(problem.inputs["grad_output"], problem.case.shape, 1)
     right[place] *= np.float32(1.001)
     wrong = Contestant("x", None, (), Statement("result", {"result": right}))
@@ -108,7 +104,7 @@ def test_a_wrong_element_of_any_image_is_caught(place):
 
 
 def test_a_batch_that_is_too_small_is_caught():
-    problem, references = cases.posed(BATCHES[-1], "float32", images=2)
+    problem, references = cases.posed(PADS, "float32", images=2)
     first = aclnn_bw.replication_pad2d_backward(problem.inputs["grad_output"][:2], (2, 4, 5, 6), 1)
     short = Contestant("x", None, (), Statement("result", {"result": first}))
     with pytest.raises(WrongResult, match=r"gave \(2, 4, 5, 6\): must be \(6, 4, 5, 6\)"):
@@ -195,7 +191,7 @@ class Peer:
         self.name = name
 
     def contestant(self, problem):
-        right = cases.OPERATORS[problem.case.operator].ours(problem).fresh.run()
+        right = OPERATORS[problem.case.operator].ours(problem).fresh.run()
         return Contestant(self.name, None, (), Statement("result", {"result": right}))
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import math
 import os
 import sys
 import warnings
@@ -11,6 +12,7 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks import cases, peers, report, timing
+from benchmarks.operators import OPERATORS
 from benchmarks.peers import base, formulas, onednn, torch_compile
 from benchmarks.problem import DTYPES, REAL, Case, Contestant, check_contestant
 
@@ -47,8 +49,16 @@ PROBLEMS = [
     (PAD, (2, 3, 2, 2), {"padding": 1}),
     (PAD, (2, 3, 1, 4), {"padding": 2}),
     (PAD, (2, 3, 5, 6), {"padding": (-1, 2, 1, 0)}),
+    (POOL.replace("mask", "indices"), (2, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    (POOL.replace("mask", "indices"), (2, 3, 8, 10), {"kernel_size": 2, "stride": 3, "index": "int32"}),
 ]
-MODULES = {"torch": "torch", "torch-compile": "torch", "jax": "jax", "tensorflow": "tensorflow"}
+# The forwards: of the same, but for the gradient's own.
+PROBLEMS += [
+    (forward, *rest)
+    for operator, *rest in PROBLEMS
+    if (forward := operator.removesuffix("_backward")) in OPERATORS and math.prod(rest[0]) > 8
+]
+MODULES = {"torch": "torch", "torch-nhwc": "torch", "torch-compile": "torch", "jax": "jax", "tensorflow": "tensorflow"}
 MODULES |= {"paddle": "paddle", "mindspore": "mindspore"}
 
 
@@ -58,7 +68,7 @@ def posed(operator, shape, attributes, dtype="float32"):
 
 
 def is_installed(name):
-    return bool(onednn.find() if name == "onednn" else importlib.util.find_spec(MODULES[name]))
+    return bool(onednn.find() if name.startswith("onednn") else importlib.util.find_spec(MODULES[name]))
 
 
 # gcc takes seconds a case.
@@ -112,14 +122,20 @@ def test_every_installed_peer_is_right_or_declines(peer, operator, shape, attrib
     assert not offered or "float32" in offered
 
 
+EVERY = {operator for operator, _, _ in PROBLEMS}
+GRADIENTS = {POOL, SIGNAL, MEAN, COLUMNS, PAD}
+POOLS = {operator for operator in EVERY if "pool" in operator}
 OFFERS = {
-    "torch": {POOL, SIGNAL, MEAN, COLUMNS, PAD},
+    "torch": EVERY,
+    "torch-nhwc": POOLS | {PAD, "replication_pad2d"},
     "torch-compile": {SIGNAL, MEAN, COLUMNS},
-    "jax": {POOL, SIGNAL, MEAN, COLUMNS, PAD},
-    "tensorflow": {POOL, SIGNAL, MEAN, COLUMNS, PAD},
-    "paddle": {POOL, SIGNAL, MEAN, COLUMNS, PAD},
+    "jax": EVERY,
+    "tensorflow": GRADIENTS,
+    "paddle": EVERY,
     "mindspore": {POOL, SIGNAL, MEAN, COLUMNS},
-    "onednn": {POOL, MEAN},
+    "onednn": POOLS,
+    "onednn-nhwc": POOLS,
+    "onednn-blocked": POOLS,
 }
 
 
@@ -166,7 +182,7 @@ class Made(base.Peer):
 
     def avg_pool2d_backward(self, problem):
         base.require(problem.dtype == np.float32)
-        exact = cases.OPERATORS[MEAN].references(problem)[0].exact.astype(problem.dtype)
+        exact = OPERATORS[MEAN].references(problem)[0].exact.astype(problem.dtype)
         return self.returning("copy()", {"copy": exact.copy}, np.asarray, "NHWC")
 
 
@@ -334,7 +350,7 @@ def test_the_maxima_of_an_ordered_image_stay(dtype):
     problem, _ = posed(POOL, (1, 2, 224, 224), {"kernel_size": 2, "stride": 2}, dtype)
     image = formulas.ordered_image(problem.inputs["image"], problem.dtype)
     assert image.dtype == problem.dtype
-    operator = cases.OPERATORS[POOL]
+    operator = OPERATORS[POOL]
     _, indices = operator.maxima(image, problem.case)
     assert np.array_equal(indices, problem.inputs["indices"])
     tiny = float(np.finfo(np.float16).tiny) if dtype == "float16" else 2.0**-126

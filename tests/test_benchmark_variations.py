@@ -1,24 +1,21 @@
 """The benchmarks of one call under several circumstances: strided inputs, and one thread."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import aclnn_bw
-from benchmarks import cases, machine, strided, threads, variations
+from benchmarks import cases, machine, masks, strided, threads, variations
 from benchmarks.check import WrongResult
+from benchmarks.operators import OPERATORS
 from benchmarks.problem import REAL, Case
 
 SMALL = [
-    Case("max_pool2d_with_mask_backward", (3, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    Case("max_pool2d_with_mask_backward", (3, 19, 9, 10), {"kernel_size": 2, "mask_layout": "argmax"}),
-    Case("max_pool2d_with_mask", (3, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    Case("upsample_nearest_exact1d_backward", (3, 4, 26), {"output_size": 52}),
-    Case("avg_pool2d_backward", (3, 4, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    Case("im2col_backward", (3, 4, 9, 10), {"kernel_size": 3, "padding": 1}),
-    Case("replication_pad2d_backward", (3, 4, 5, 6), {"padding": 1}),
+    replace(case, shape=(3, *case.shape[1:])) for operator in OPERATORS.values() for case in operator.small()
 ]
+PAD = Case("replication_pad2d_backward", (3, 4, 5, 6), {"padding": 1})
 
 
 def two_threads(problem):
@@ -67,13 +64,13 @@ def test_the_first_one_is_checked_against_the_formula(monkeypatch):
     right = aclnn_bw.replication_pad2d_backward
     monkeypatch.setattr(aclnn_bw, "replication_pad2d_backward", lambda *a, out=None: right(*a, out=out).__imul__(2))
     with pytest.raises(WrongResult, match="element"):
-        variations.run(SMALL[-1], "float32", strided.variants, budget=0.001)
+        variations.run(PAD, "float32", strided.variants, budget=0.001)
 
 
 @pytest.mark.parametrize("dtype", REAL)
 def test_strided_cases_lie_on_both_sides_of_the_cache(dtype):
     listed = strided.cases(dtype)
-    assert {case.operator for case in listed} == set(cases.OPERATORS)
+    assert {case.operator for case in listed} == set(OPERATORS)
     for within, beyond in zip(listed[::2], listed[1::2], strict=True):
         assert 4 << 20 < cases.bytes_moved(within, dtype) < 32 << 20
         assert cases.bytes_moved(beyond, dtype) > 64 << 20
@@ -91,7 +88,9 @@ def test_an_executor_keeps_its_threads():
 
 
 def test_strided_prints_a_table_and_writes_the_figures(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(strided, "_IMAGES", tuple((case.operator, case.shape[1:], case.attributes) for case in SMALL))
+    for operator in OPERATORS.values():
+        images = tuple((case.shape[1:], case.attributes) for case in operator.small())
+        monkeypatch.setattr(operator, "images", lambda images=images: images)
     file = tmp_path / "figures.json"
     arguments = ["--quick", "--seconds", "0.001", "--threads", "1", "--json", str(file)]
     assert strided.main([*arguments, "--operator", "avg_pool2d_backward", "--dtype", "float64"]) == 0
@@ -99,7 +98,7 @@ def test_strided_prints_a_table_and_writes_the_figures(monkeypatch, capsys, tmp_
     assert "1 thread for everybody" in head
     heading, _, *lines = table.splitlines()
     assert heading.split("  ")[0] == "case"
-    assert [line.split("  ")[0] for line in lines] == ["1x4x9x10 k3 s2 p1", "10x4x9x10 k3 s2 p1"]
+    assert [line.split("  ")[0] for line in lines] == ["1x3x9x10 k3 s2 p1", "10x3x9x10 k3 s2 p1"]
     assert {len(line) for line in lines} == {len(heading)}
     figures = json.loads(file.read_text())
     assert figures["wrong"] == []
@@ -119,9 +118,11 @@ def test_threads_prints_a_table(monkeypatch, capsys):
     monkeypatch.setattr(threads, "caches", dict)
     monkeypatch.setattr(threads, "_USUAL_CACHE", 1 << 10)
     assert threads.main(["--seconds", "0.001", "--case", "1x4x6x6", "--case", "1x16x4x4 k4"]) == 0
-    heading, _, *lines = capsys.readouterr().out.partition("im2col_backward\n")[2].splitlines()
-    assert "2 threads  1 thread" in heading
-    assert [line.split("  ")[0] for line in lines] == ["1x4x6x6 k3"]
+    printed = capsys.readouterr().out
+    for operator in "im2col_backward", "im2col":
+        heading, _, line, *_ = printed.partition(f"\n{operator}\n")[2].splitlines()
+        assert "2 threads  1 thread" in heading
+        assert line.split("  ")[0] == "1x4x6x6 k3"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,8 @@ def test_threads_prints_a_table(monkeypatch, capsys):
         (threads, ["--threads", "0", "--case", "32x64x112x112 k2 s2"], "0"),
     ],
 )
-def test_bad_arguments(capsys, module, arguments, part):
+def test_bad_arguments(monkeypatch, capsys, module, arguments, part):
+    monkeypatch.setattr(threads, "caches", lambda: {"L3": 10 << 20})
     with pytest.raises(SystemExit) as end:
         module.main(arguments)
     assert end.value.code == 2
@@ -161,3 +163,15 @@ def test_free_memory_is_read(tmp_path):
     file.write_text("MemTotal:  100 kB\n")
     assert machine.free_memory(file) is None
     assert machine.free_memory(tmp_path / "nowhere") is None
+
+
+def test_masks_prints_a_table(monkeypatch, capsys):
+    monkeypatch.setattr(masks, "CASES", (masks.Case((1, 3, 8, 8), 3, 2, 1),))
+    assert masks.main(["--quick", "--threads", "1"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "k3 s2 p1" in line]
+    assert [line[4:6] for line in lines] == [
+        [layout, call] for layout in ("bitmask", "argmax") for call in ("mask_to_indices", "indices_to_mask")
+    ]
+    monkeypatch.setattr(masks.aclnn_bw, "mask_to_indices", lambda mask, *geometry, mask_layout: 0)
+    with pytest.raises(WrongResult, match="mask_to_indices, 1x3x8x8 k3 s2 p1: is not what the forward makes"):
+        masks.statements(masks.CASES[0], "bitmask")

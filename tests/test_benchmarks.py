@@ -12,27 +12,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import reference
+from operators import avg_pool2d_backward as avg_twin
+from operators import im2col_backward as im2col_twin
+from operators import max_pool
+from operators import replication_pad2d_backward as pad_twin
+from operators import upsample_nearest_exact1d_backward as upsample_twin
 
 import aclnn_bw
 from benchmarks import __main__ as program
 from benchmarks import against, cases, machine, peers, report, results, timing, windows
 from benchmarks.check import Reference, WrongResult, check
-from benchmarks.problem import DTYPES, REAL, Case, Contestant, Form, check_contestant
+from benchmarks.operators import OPERATORS
+from benchmarks.problem import DTYPES, REAL, Case, Contestant, Form, Gradient, check_contestant
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = "1x16x4x4 k4"
 
 # A small case of every operator.
-SMALL = {
-    "max_pool2d_with_mask_backward": ((2, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    "max_pool2d_with_mask": ((2, 19, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    "upsample_nearest_exact1d_backward": ((2, 3, 26), {"output_size": 11}),
-    "avg_pool2d_backward": ((2, 3, 9, 10), {"kernel_size": 3, "stride": 2, "padding": 1}),
-    "im2col_backward": ((2, 3, 9, 10), {"kernel_size": 3, "dilation": 2, "padding": 1, "stride": 2}),
-    "replication_pad2d_backward": ((2, 3, 5, 6), {"padding": (1, 2, 3, 0)}),
-}
-GRADIENTS = [name for name in SMALL if name != "max_pool2d_with_mask"]
-EVERY_DTYPE = [(name, dtype) for name in SMALL for dtype in (DTYPES if name == "replication_pad2d_backward" else REAL)]
+SMALL = {name: operator.small()[0] for name, operator in OPERATORS.items()}
+GRADIENTS = [name for name, operator in OPERATORS.items() if isinstance(operator, Gradient)]
+EVERY_DTYPE = [(name, dtype) for name, case in SMALL.items() for dtype in case.dtypes]
 
 
 def command(*arguments):
@@ -46,9 +45,9 @@ def command(*arguments):
 
 def small(dtype="float32", form=Form.CALL, shape=None, operator="avg_pool2d_backward", **attributes):
     """A small problem of an operator."""
-    usual_shape, usual = SMALL[operator]
-    case = Case(operator, shape or usual_shape, attributes or usual, form)
-    return cases.OPERATORS[operator].problem(case, DTYPES[dtype], np.random.default_rng(1))
+    usual = SMALL[operator]
+    case = Case(operator, shape or usual.shape, attributes or usual.attributes, form)
+    return OPERATORS[operator].problem(case, DTYPES[dtype], np.random.default_rng(1))
 
 
 # ---- the command ----------------------------------------------------------------------------------------------------
@@ -180,7 +179,7 @@ def test_both_mask_layouts(operator, form):
     case = small(form=form, operator=operator, kernel_size=3, stride=1, padding=1, mask_layout="argmax").case
     row = report.run(case, "float32", [], budget=0.001)
     # The two-phase calls get the layout from the context.
-    assert ("mask_layout='argmax'" in row.statement) == (form is Form.CALL and "backward" in operator)
+    assert ("mask_layout='argmax'" in row.statement) == (form is Form.CALL)
 
 
 def test_wrong_results_of_ours_are_reported_and_not_timed(monkeypatch, capsys, tmp_path):
@@ -217,18 +216,19 @@ def test_fresh_results_are_checked_as_well(monkeypatch):
 
 
 def test_a_wrong_mask_is_caught(monkeypatch):
-    right = aclnn_bw.aclnnMaxPool2dWithMask
+    right = aclnn_bw.max_pool2d_with_mask
     problem = small(operator="max_pool2d_with_mask")
-    contestant = cases.OPERATORS["max_pool2d_with_mask"].ours(problem)
-    references = cases.OPERATORS["max_pool2d_with_mask"].references(problem)
+    contestant = OPERATORS["max_pool2d_with_mask"].ours(problem)
+    references = OPERATORS["max_pool2d_with_mask"].references(problem)
     check_contestant(contestant, problem, references, accumulated_in=problem.dtype)
 
-    def without_the_last_bit(workspace, size, executor):
-        right(workspace, size, executor)
-        words = contestant.outs[1].reshape(-1).view("<u2")
+    def without_the_last_bit(*arguments, **results):
+        out, mask = right(*arguments, **results)
+        words = mask.reshape(-1).view("<u2")
         words[np.flatnonzero(words)[-1]] = 0
+        return out, mask
 
-    contestant.into.names["aclnnMaxPool2dWithMask"] = without_the_last_bit
+    contestant.into.names["max_pool2d_with_mask"] = without_the_last_bit
     with pytest.raises(WrongResult, match=r"= -1\.0, must be"):
         check_contestant(contestant, problem, references, accumulated_in=problem.dtype)
 
@@ -322,9 +322,9 @@ def test_chosen_values_must_be_met_exactly(values):
 def test_the_average_formula_is_the_tests_formula(attributes):
     problem = small("float64", **attributes)
     grad_output = problem.inputs["grad_output"]
-    (seen,) = cases.OPERATORS["avg_pool2d_backward"].references(problem)
-    exact = reference.avg_pool2d_backward(grad_output, problem.case.shape, **attributes)
-    magnitude, terms = reference.sum_abs_and_terms(grad_output, problem.case.shape, **attributes)
+    (seen,) = OPERATORS["avg_pool2d_backward"].references(problem)
+    exact = avg_twin.avg_pool2d_backward(grad_output, problem.case.shape, **attributes)
+    magnitude, terms = avg_twin.sum_abs_and_terms(grad_output, problem.case.shape, **attributes)
     np.testing.assert_allclose(seen.exact, exact, rtol=0, atol=1e-14)
     np.testing.assert_allclose(seen.magnitude, magnitude, rtol=0, atol=1e-14)
     assert seen.terms >= terms.max()
@@ -333,24 +333,24 @@ def test_the_average_formula_is_the_tests_formula(attributes):
 
 def max_pool2d_backward(grad_output, problem):
     geometry = (problem.case.shape, *(problem.case.attributes[name] for name in ("kernel_size", "stride", "padding")))
-    hits = reference.hits_of_indices(problem.inputs["indices"], *geometry)
-    return reference.max_pool2d_backward(grad_output, hits, *geometry, dtype=grad_output.dtype)
+    hits = max_pool.hits_of_indices(problem.inputs["indices"], *geometry)
+    return max_pool.max_pool2d_backward(grad_output, hits, *geometry, dtype=grad_output.dtype)
 
 
 def upsample_nearest_exact1d_backward(grad_output, problem):
     scales = problem.case.attributes.get("scales", 0)
-    return reference.upsample_nearest_exact1d_backward(grad_output, problem.case.shape, scales, grad_output.dtype)
+    return upsample_twin.upsample_nearest_exact1d_backward(grad_output, problem.case.shape, scales, grad_output.dtype)
 
 
 def im2col_backward(grad_output, problem):
     size, attributes = problem.case.shape[2:], problem.case.attributes
-    return reference.im2col_backward(grad_output, size, **attributes, dtype=grad_output.dtype)
+    return im2col_twin.im2col_backward(grad_output, size, **attributes, dtype=grad_output.dtype)
 
 
 def replication_pad2d_backward(grad_output, problem):
     sides = problem.case.attributes["padding"]
     sides = (sides,) * 4 if isinstance(sides, int) else sides
-    return reference.replication_pad2d_backward(grad_output, problem.case.shape, sides, grad_output.dtype)
+    return pad_twin.replication_pad2d_backward(grad_output, problem.case.shape, sides, grad_output.dtype)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_the_formulas_are_the_tests_formulas(twin, attributes):
     operator = twin.__name__.replace("max_pool2d_", "max_pool2d_with_mask_")
     problem = small("float64", operator=operator, **attributes)
     grad_output = problem.inputs["grad_output"]
-    (seen,) = cases.OPERATORS[operator].references(problem)
+    (seen,) = OPERATORS[operator].references(problem)
     np.testing.assert_allclose(seen.exact, twin(grad_output, problem), rtol=0, atol=1e-14)
     np.testing.assert_allclose(seen.magnitude, twin(np.abs(grad_output), problem), rtol=0, atol=1e-14)
     terms = twin(np.ones_like(grad_output), problem)
@@ -388,7 +388,7 @@ def test_complex_sums_are_bounded_by_their_parts():
     grad_output = problem.inputs["grad_output"]
     assert np.std(grad_output.real) > 0.5
     assert np.std(grad_output.imag) > 0.5
-    (seen,) = cases.OPERATORS["replication_pad2d_backward"].references(problem)
+    (seen,) = OPERATORS["replication_pad2d_backward"].references(problem)
     np.testing.assert_allclose(seen.exact, replication_pad2d_backward(grad_output, problem), rtol=0, atol=1e-14)
     parts = np.abs(grad_output.real) + np.abs(grad_output.imag)
     np.testing.assert_allclose(seen.magnitude, replication_pad2d_backward(parts, problem), rtol=0, atol=1e-14)
@@ -397,9 +397,9 @@ def test_complex_sums_are_bounded_by_their_parts():
 @pytest.mark.parametrize("dtype", REAL)
 def test_the_maxima_are_the_tests_maxima(dtype):
     problem = small(dtype, operator="max_pool2d_with_mask")
-    values, indices = cases.OPERATORS["max_pool2d_with_mask"].references(problem)
+    values, indices = OPERATORS["max_pool2d_with_mask"].references(problem)
     x = problem.inputs["x"].astype(np.float64)
-    expected = reference.max_pool2d(x, 3, 2, 1)
+    expected = max_pool.max_pool2d(x, 3, 2, 1)
     assert np.array_equal(values.exact.astype(np.float64), expected[0])
     assert np.array_equal(indices.exact, expected[1])
     assert values.exact.dtype == problem.dtype
@@ -431,14 +431,14 @@ def test_windows(k, s, p, d, ceil_mode):
 def test_the_rows_are_distinct_and_possible():
     assert len({(case.operator, case.title) for case in cases.CASES}) == len(cases.CASES)
     for case in cases.CASES:
-        assert case.operator in cases.OPERATORS
+        assert case.operator in OPERATORS
         assert set(case.dtypes) <= set(DTYPES)
         # Two planes of the row's own size are enough to see that it runs.
         report.run(replace(case, shape=(1, 2, *case.shape[2:])), "float32", [], budget=0.001)
 
 
 def test_every_operator_has_rows_and_a_tiny_one_in_one_call():
-    assert set(SMALL) == set(cases.OPERATORS)
+    assert set(SMALL) == set(OPERATORS)
     for operator in GRADIENTS:
         rows = [case for case in cases.CASES if case.operator == operator]
         assert set(rows[0].dtypes) == {dtype for name, dtype in EVERY_DTYPE if name == operator}
@@ -534,9 +534,9 @@ def test_a_table_with_two_peers_takes_two_lines():
     comparison = report.Comparison(times, timing.Spread(1, 2, 3), None)
     copies = timing.Spread(1.2, 1.25, 1.3)
     rivals = {"p": comparison, "q": comparison}
-    row = report.Row("op", "a case", "float32", 10, 5, "", times, times.into, copies, rivals)
+    row = report.Row("op", "a case", "float32", 10, 5, "", times, times.into, copies, rivals, streams=times.into)
     first, second = report.Table(["a case"]).lines(row)
-    assert " ".join(first.split()) == "a case float32 2 ns - p 2 ns - 2.00 (1.00-3.00) - 1.25 80 %"
+    assert " ".join(first.split()) == "a case float32 2 ns - p 2 ns - 2.00 (1.00-3.00) - 1.25 80 % 2.00"
     assert " ".join(second.split()) == "q 2 ns - 2.00 (1.00-3.00) -"
     assert second.index("q") == first.index(" p ") + 1
 
@@ -593,11 +593,11 @@ def test_results_of_every_instruction_set(capsys, tmp_path):
     chosen = ["--case", TINY, "--case", "64x3x32x32", "--dtype", "float32"]
     assert results.main(["--quick", *chosen, "--output", str(file), "--json", str(figures)]) == 0
     rows = json.loads(figures.read_text())["rows"]
-    assert len(rows) == len(Form) + 1
+    assert len(rows) == len(Form) + 2
     assert all(list(row["times"]) == ISAS for row in rows)
     assert all(list(row["ratios"]) == ISAS[1:] for row in rows)
     # The copy is measured where bytes count.
-    assert [list(row["copies"]) for row in rows] == [[]] * len(Form) + [ISAS]
+    assert [list(row["copies"]) for row in rows] == [[]] * len(Form) + [ISAS] * 2
 
     text = file.read_text()
     lines = text.splitlines()
@@ -607,6 +607,7 @@ def test_results_of_every_instruction_set(capsys, tmp_path):
     assert [line[3:] for line in lines if line.startswith("## ")] == [
         "avg_pool2d_backward",
         "replication_pad2d_backward",
+        "replication_pad2d",
     ]
     tables = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     ratios, copies = [f"{isa} / {ISAS[0]}" for isa in ISAS[1:]], [f"{isa} copies" for isa in ISAS]

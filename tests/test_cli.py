@@ -1,6 +1,8 @@
 """The command line: what it prints and writes, and that every mistake is one line on stderr and exit status 2."""
 
+import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,11 +11,14 @@ from importlib.metadata import entry_points
 import ml_dtypes
 import numpy as np
 import pytest
-import reference
-from engine_helpers import TAKEN
+from operators import OPERATORS, TAKEN, max_pool
+from operators import avg_pool2d_backward as avg_twin
+from operators import im2col_backward as im2col_twin
+from operators import replication_pad2d_backward as pad_twin
+from operators import upsample_nearest_exact1d_backward as upsample_twin
 
 import aclnn_bw
-from aclnn_bw import _runs, cli
+from aclnn_bw import _progress, _runs, cli
 
 SHAPE = (2, 3, 9, 10)
 RUN = ("run", "avg_pool2d_backward")
@@ -53,7 +58,7 @@ def refused(capsys, *arguments):
 
 
 def assert_gradient(result, grad_output, *attributes, shape=SHAPE, rtol=1e-6):
-    exact = reference.avg_pool2d_backward(grad_output.astype(np.float64), shape, *attributes)
+    exact = avg_twin.avg_pool2d_backward(grad_output.astype(np.float64), shape, *attributes)
     np.testing.assert_allclose(result.astype(np.float64), exact, rtol=rtol, atol=rtol)
 
 
@@ -89,14 +94,7 @@ def test_demo_prints_the_steps_and_the_result_on_every_product(folder, soc):
 
 
 # Of each demo: a row that it prints, and its last line.
-DEMOS = {
-    "avg_pool2d_backward": ("0.0625  0.0625", "gradInput: 16 of 16"),
-    "im2col_backward": ("2  4  2", "out: 9 of 9"),
-    "max_pool2d_with_mask": ("13  15", 'indices.view("<u2")[0, 0, :, :4]: 16 of 16'),
-    "max_pool2d_with_mask_backward": ("0  1  0  1", "gradInput: 16 of 16"),
-    "replication_pad2d_backward": ("4  4", "gradInput: 4 of 4"),
-    "upsample_nearest_exact1d_backward": ("1  5", "out: 2 of 2"),
-}
+DEMOS = {operator.record().one_call: operator.demo for operator in OPERATORS.values()}
 
 
 def test_every_operator_has_a_demo_and_can_be_run():
@@ -147,7 +145,8 @@ def test_run_prints_what_it_did_and_writes_the_result(folder):
     assert int(words["workspace"].removesuffix(" bytes")) >= 0
     assert words["wrote"] == "gradInput to dx.npy"
     times = [line.split() for line in done.stdout.splitlines() if line.startswith("phase")]
-    assert [(time[1], time[3]) for time in times] == [("1", "us"), ("2", "us")]
+    assert [time[1] for time in times] == ["1", "2"]
+    assert {time[3] for time in times} <= {"us", "ms"}
     assert all(float(time[2]) > 0 for time in times)
     result = np.load("dx.npy")
     assert result.dtype == np.float32
@@ -171,7 +170,7 @@ def test_version_and_help(capsys):
 
 
 def run(capsys, *arguments, operator=RUN[1]):
-    assert cli.main(["run", operator, *map(str, arguments), "--out", "dx.npy"]) == 0, capsys.readouterr().err
+    assert cli.main(["run", operator, *map(str, arguments), "--out", "dx.npy", "--force"]) == 0, capsys.readouterr().err
     return np.load("dx.npy")
 
 
@@ -189,6 +188,28 @@ def run(capsys, *arguments, operator=RUN[1]):
 )
 def test_attributes_reach_the_operator(folder, capsys, options, attributes):
     assert_gradient(run(capsys, *GIVEN, *options), np.load("g.npy"), *attributes)
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_every_operator_runs_with_files_and_numbers(tmp_path, monkeypatch, capsys, operator):
+    monkeypatch.chdir(tmp_path)
+    call = operator()
+    arguments, results = [], _runs.outputs(operator.record())
+    for parameter in operator.record().parameters:
+        option, value = f"--{parameter.one_call.replace('_', '-')}", call.arguments.get(parameter.name)
+        if parameter.kind in ("read", "shape"):
+            np.save(f"{parameter.name}.npy", value)
+            arguments += [option, f"{parameter.name}.npy"]
+        elif parameter.kind == "ints":
+            arguments += [option, *map(str, value)]
+        elif parameter.kind in ("int", "real") and value:
+            arguments += [option, str(value)]
+    for name, option in results.items():
+        arguments += [option, f"{name}.npy"]
+    assert cli.main(["run", operator.record().one_call, *arguments]) == 0, capsys.readouterr().err
+    for name, wanted in call.wanted.items():
+        found = np.load(f"{name}.npy")
+        assert found.astype(wanted.dtype).tobytes() == wanted.tobytes()
 
 
 def test_without_stride_it_is_the_kernel_size(folder, capsys, rng):
@@ -276,10 +297,226 @@ def test_the_name_of_the_output_is_taken_as_it_is(folder):
     assert not os.path.exists("result.bin.npy")
 
 
-def test_the_output_may_replace_an_input(folder):
-    grad_output = np.load("g.npy")
-    assert cli.main([*RUN, *GIVEN, *POOLING, "--out", "g.npy"]) == 0
-    assert_gradient(np.load("g.npy"), grad_output, 3, 2, 1)
+def not_computed(monkeypatch):
+    """Fail if a file is opened or a phase is called."""
+
+    def fail(*arguments, **keywords):
+        raise AssertionError("too late")
+
+    monkeypatch.setattr(_runs, "load", fail)
+    monkeypatch.setattr(aclnn_bw, "aclnnAvgPool2dBackwardGetWorkspaceSize", fail)
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+@pytest.mark.parametrize("path", ["g.npy", "./x.npy", "link.npy", "hard.npy"])
+def test_the_output_must_be_no_input(folder, capsys, monkeypatch, path, force):
+    os.symlink("g.npy", "link.npy")
+    os.link("x.npy", "hard.npy")
+    before = {name: (folder / name).read_bytes() for name in ("g.npy", "x.npy")}
+    not_computed(monkeypatch)
+    option = "--self" if path in ("./x.npy", "hard.npy") else "--grad-output"
+    message = refused(capsys, *RUN, *GIVEN, *POOLING, "--out", path, *force)
+    assert f"--out {path}: is the file of {option}; write to another one" in message
+    assert before == {name: (folder / name).read_bytes() for name in before}
+
+
+def test_two_outputs_are_two_files(folder, capsys):
+    arguments = ("run", MAX_POOL[0], "--self", "x.npy", *POOLING, "--out", "y.npy", "--mask-out", "./y.npy")
+    assert "--mask-out ./y.npy: is the file of --out" in refused(capsys, *arguments)
+
+
+def test_an_output_is_overwritten_by_force_alone(folder, capsys, monkeypatch):
+    (folder / "dx.npy").write_text("mine")
+    with monkeypatch.context() as patch:
+        not_computed(patch)
+        message = refused(capsys, *RUN, *GIVEN, *POOLING, "--out", "dx.npy")
+    assert "--out dx.npy: exists already; --force overwrites it" in message
+    assert (folder / "dx.npy").read_text() == "mine"
+    assert cli.main([*RUN, *GIVEN, *POOLING, "--out", "dx.npy", "--force"]) == 0
+    assert_gradient(np.load("dx.npy"), np.load("g.npy"), 3, 2, 1)
+    assert sorted(os.listdir()) == ["dx.npy", "g.npy", "x.npy"]
+
+
+def test_the_folder_of_an_output_is_looked_for_first(folder, capsys, monkeypatch):
+    not_computed(monkeypatch)
+    assert "--out missing/dx.npy: No such file" in refused(capsys, *RUN, *GIVEN, *POOLING, "--out", "missing/dx.npy")
+    assert "--out .: Is a directory" in refused(capsys, *RUN, *GIVEN, *POOLING, "--out", ".")
+
+
+def test_inputs_are_mapped_and_of_self_the_header_alone_is_read(folder, capsys, monkeypatch):
+    plain = run(capsys, *GIVEN, *POOLING)
+    with open("x.npy", "rb") as file:
+        header = file.read(128)
+    (folder / "x.npy").write_bytes(header)
+    with monkeypatch.context() as patch:
+        patch.setattr(np.lib.format, "read_array", None)
+        assert cli.main([*RUN, *GIVEN, *POOLING, "--out", "again.npy"]) == 0
+    assert np.load("again.npy").tobytes() == plain.tobytes()
+
+
+# ---- batches --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["bitmask", "argmax"])
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_batches_make_the_same_files(tmp_path, monkeypatch, capsys, operator, samples, layout):
+    monkeypatch.chdir(tmp_path)
+    call = operator((5, 3, 9, 9), layout=layout)
+    arguments = []
+    for parameter in operator.record().parameters:
+        option, value = f"--{parameter.one_call.replace('_', '-')}", call.arguments.get(parameter.name)
+        if parameter.kind in ("read", "shape"):
+            if not parameter.is_mask:
+                value = value.astype(value.dtype.newbyteorder(">"))  # as another machine may have written it
+            np.save(f"{parameter.name}.npy", value)
+            arguments += [option, f"{parameter.name}.npy"]
+        elif parameter.kind == "ints":
+            arguments += [option, *map(str, value)]
+        elif parameter.kind in ("int", "real") and value:
+            arguments += [option, str(value)]
+        elif parameter.kind == "layout":
+            arguments += [option, layout]
+    for name, option in _runs.outputs(operator.record()).items():
+        arguments += [option, f"{name}.npy", "--force"]
+    command = ["run", operator.record().one_call, *arguments]
+    assert cli.main(command) == 0, capsys.readouterr().err
+    whole = {name: (tmp_path / f"{name}.npy").read_bytes() for name in call.outputs}
+    for name, wanted in call.wanted.items():
+        assert np.load(f"{name}.npy").astype(wanted.dtype).tobytes() == wanted.tobytes()
+    capsys.readouterr()
+    work = _runs.Work(_runs.OPERATORS[command[1]], cli._parser().parse_args(command), print)
+    monkeypatch.setattr(_runs, "_BATCH_BYTES", samples * _runs._BATCH_BYTES // work.step + 1)
+    for repeat in ("1", "3"):
+        assert cli.main([*command, "--repeat", repeat]) == 0, capsys.readouterr().err
+        assert f"in {5 // samples + 5 % samples} batches" in capsys.readouterr().out
+        assert {name: (tmp_path / f"{name}.npy").read_bytes() for name in call.outputs} == whole
+
+
+def test_a_file_larger_than_memory(folder):
+    resource = pytest.importorskip("resource")
+    if not sys.platform.startswith("linux"):
+        pytest.skip("needs a limit that maps of files do not count for")
+    header = npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1024, 1, 512, 256)}".ljust(117))
+    with open("large.npy", "wb") as file:
+        file.write(header)
+        file.truncate(len(header) + 4 * 1024 * 512 * 256)
+    done = subprocess.run(
+        [sys.executable, "-m", "aclnn_bw", "run", "avg_pool2d", "--self", "large.npy", "--kernel-size", "16",
+         "--out", "y.npy", "--threads", "1"],
+        capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, 400 << 20)),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not np.load("y.npy").any()
+    assert np.load("y.npy", mmap_mode="r").shape == (1024, 1, 32, 16)
+
+
+def test_a_bad_index_of_a_late_batch_leaves_what_was_there(folder, capsys, monkeypatch):
+    indices = np.broadcast_to(np.arange(5)[:, None] * 20 + np.arange(5) * 2, (2, 3, 5, 5)).astype(np.int64)
+    indices[1, 2, 4, 4] = 10**6
+    np.save("i.npy", indices)
+    arguments = ("run", "max_pool2d_with_indices_backward", *GIVEN, "--indices", "i.npy", *POOLING, "--dilation", "1")
+    monkeypatch.setattr(_runs, "_BATCH_BYTES", 1)
+    message = refused(capsys, *arguments, "--out", "dx.npy")
+    assert "--indices i.npy: indices[1, 2, 4, 4] = 1000000: " in message
+    assert "(n, c, oh, ow) = (1, 2, 4, 4), " in message
+    assert not os.path.exists("dx.npy")
+    (folder / "dx.npy").write_text("mine")
+    refused(capsys, *arguments, "--out", "dx.npy", "--force")
+    assert (folder / "dx.npy").read_text() == "mine"
+    assert sorted(os.listdir()) == ["dx.npy", "g.npy", "i.npy", "x.npy"]
+
+
+# ---- what is shown meanwhile, and times -----------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_what_is_being_done(folder, capsys, monkeypatch):
+    np.save("g.npy", np.ones((200, 3, 5, 5), np.float32))
+    monkeypatch.setattr(_runs, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    arguments = [*RUN, "--grad-output", "g.npy", "--self-shape", "200", *map(str, SHAPE[1:]), *POOLING]
+    arguments += ["--out", "dx.npy", "--force"]
+    assert cli.main(arguments) == 0
+    told = terminal.getvalue().split("\r\033[K")
+    assert told == ["", "reading g.npy", "computing", "writing dx.npy", ""]
+    monkeypatch.setattr(_progress, "_PATIENCE", 0)
+    terminal.seek(0)
+    assert cli.main(arguments) == 0
+    told = terminal.getvalue().split("\r\033[K")
+    assert any(re.fullmatch(r"computing \[#{10}\.{10}\] 50 %, about [\d.]+ [num]s left", line) for line in told)
+    assert told[-2:] == ["writing dx.npy", ""]
+
+
+def test_nothing_is_shown_where_there_is_no_terminal(folder, capsys, monkeypatch):
+    monkeypatch.setattr(_runs, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(_progress, "_PATIENCE", 0)
+    assert cli.main([*RUN, *GIVEN, *POOLING, "--out", "dx.npy"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "0 ns"), (5e-9, "5 ns"), (1.234e-6, "1.23 us"), (0.012345, "12.3 ms"), (0.9994, "999 ms"), (0.9996, "1 s"),
+        (12.34, "12.3 s"), (100, "1 min 40 s"), (3599.6, "1 h 0 min"), (9000, "2 h 30 min"),
+    ],
+)  # fmt: skip
+def test_times_are_in_sensible_units(seconds, told):
+    assert _progress.duration(seconds) == told
+
+
+def test_repeated_runs(folder, capsys):
+    once = run(capsys, *GIVEN, *POOLING)
+    capsys.readouterr()
+    assert run(capsys, *GIVEN, *POOLING, "--repeat", 5).tobytes() == once.tobytes()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("phase 2")]
+    assert re.fullmatch(r"phase 2      [\d.]+ [num]s at best, [\d.]+ [num]s in the middle of 5 runs", line)
+    assert "--repeat 0: must be at least 1" in refused(capsys, *RUN, *GIVEN, *POOLING, "--repeat", 0)
+
+
+# ---- suggestions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (("rum",), "run"),
+        (("run", "avgpool2d_backward"), "avg_pool2d_backward"),
+        (("run", "aclnnAvgPool2dBackward"), "avg_pool2d_backward"),
+        (("demo", "im2col_backwards"), "im2col_backward"),
+        ((*RUN, *GIVEN, "--kernelsize", "3"), "--kernel-size"),
+        ((*RUN, "--gradOutput=g.npy"), "--grad-output"),
+        (("config", "--prefx"), "--prefix"),
+        (("run", "max_pool2d_with_mask", "--self", "x.npy", "--mask-layout", "bits"), "bitmask"),
+    ],
+)
+def test_unknown_words_get_a_suggestion(folder, capsys, arguments, suggestion):
+    message = refused(capsys, *arguments)
+    assert f"did you mean {suggestion}?" in message
+    assert next(word for word in arguments if word in message) in message
+
+
+@pytest.mark.parametrize(
+    ("options", "beginning"),
+    [
+        (("--threads", 0), "--threads 0: must be in [1, 65535]"),
+        (("--soc", "Ascend9000"), "--soc Ascend9000: must be one of 'Ascend910', "),
+        (("--kernel-size", 0, 1), "--kernel-size 0 1: kernelSize[0] = 0: must be >= 1"),
+        (("--kernel-size", 2), "--grad-output g.npy: gradOutput.shape = (2, 3, 5, 5): expected"),
+        (("--kernel-size", 3, "--stride", 0), "--stride 0: stride[0] = 0: must be"),
+        (("--soc", "ascend910b3", "--cube-math-type", 7), "--cube-math-type 7: cubeMathType = 7: must be"),
+    ],
+)
+def test_refusals_name_the_option(folder, capsys, options, beginning):
+    pooling = () if "--kernel-size" in options else POOLING
+    message = refused(capsys, *RUN, *GIVEN, *pooling, *options)
+    assert message.startswith(f"aclnn-bw: error: {beginning}")
 
 
 # ---- the other operators --------------------------------------------------------------------------------------------
@@ -317,12 +554,12 @@ def described(capsys):
 )
 @pytest.mark.parametrize("batch", [(), (2,), (0,)])
 def test_im2col(folder, capsys, rng, options, attributes, batch):
-    columns = reference.im2col(np.zeros((3, 9, 8)), *attributes)
+    columns = im2col_twin.im2col(np.zeros((3, 9, 8)), *attributes)
     grad_output = normal(rng, *batch, *columns.shape)
     np.save("g.npy", grad_output)
     given = ("--grad-output", "g.npy", "--input-size", 9, 8)
     result = run(capsys, *given, *options, operator="im2col_backward")
-    assert_close(result, reference.im2col_backward(grad_output, (9, 8), *attributes))
+    assert_close(result, im2col_twin.im2col_backward(grad_output, (9, 8), *attributes))
     size = " x ".join(map(str, (*batch, 3, 9, 8)))
     assert described(capsys)["out"] == f"float32 {size}"
 
@@ -333,7 +570,7 @@ def test_im2col_into_another_dtype(folder, capsys, rng, out, dtype):
     options = ("--grad-output", "g.npy", "--input-size", 8, "--kernel-size", 2, "--stride", 2, "--out-dtype", out)
     result = run(capsys, *options, operator="im2col_backward")
     assert result.dtype == dtype
-    assert_close(result, reference.im2col_backward(grad_output, (8, 8), 2, 1, 0, 2))
+    assert_close(result, im2col_twin.im2col_backward(grad_output, (8, 8), 2, 1, 0, 2))
 
 
 @pytest.mark.parametrize(
@@ -343,7 +580,7 @@ def test_upsample(folder, capsys, rng, scales, attributes):
     np.save("g.npy", grad_output := normal(rng, 2, 3, 11))
     given = ("--grad-output", "g.npy", "--input-size", 2, 3, 5)
     result = run(capsys, *given, *scales, operator="upsample_nearest_exact1d_backward")
-    exact = reference.upsample_nearest_exact1d_backward(grad_output, (2, 3, 5), *attributes)
+    exact = upsample_twin.upsample_nearest_exact1d_backward(grad_output, (2, 3, 5), *attributes)
     assert_close(result, exact)
     assert described(capsys) == {"gradOutput": "float32 2 x 3 x 11", "out": "float32 2 x 3 x 5"}
 
@@ -359,7 +596,7 @@ def test_pad(folder, capsys, rng, padding, sides, dtype):
     result = run(capsys, *given, operator="replication_pad2d_backward")
     assert result.dtype == dtype
     wide = np.result_type(dtype, np.float64)
-    assert_close(result, reference.replication_pad2d_backward(grad_output, (2, 3, 6, 5), sides, dtype=wide))
+    assert_close(result, pad_twin.replication_pad2d_backward(grad_output, (2, 3, 6, 5), sides, dtype=wide))
 
 
 MAX_POOL = ("max_pool2d_with_mask", "max_pool2d_with_mask_backward")
@@ -379,16 +616,16 @@ def test_max_pool_forward_and_backward(folder, capsys, rng, options, geometry, b
     options = (*options, "--mask-layout", layout)
     out = run(capsys, "--self", "x.npy", *options, "--mask-out", "mask.npy", operator=MAX_POOL[0])
     assert set(described(capsys)) == {"self", "out", "indices"}
-    values, indices = reference.max_pool2d(x, *geometry)
-    hits = reference.hits_of_indices(indices, x.shape, *geometry)
+    values, indices = max_pool.max_pool2d(x, *geometry)
+    hits = max_pool.hits_of_indices(indices, x.shape, *geometry)
     assert np.array_equal(out, values)
     mask = np.load("mask.npy")
-    expected = reference.bitmask(hits) if layout == "bitmask" else reference.argmax_mask(indices, geometry[0])
+    expected = max_pool.bitmask(hits) if layout == "bitmask" else max_pool.argmax_mask(indices, geometry[0])
     assert np.array_equal(mask, expected)
 
     np.save("g.npy", grad_output := normal(rng, *out.shape))
     result = run(capsys, *GIVEN, "--mask", "mask.npy", *options, operator=MAX_POOL[1])
-    assert_close(result, reference.max_pool2d_backward(grad_output, hits, x.shape, *geometry))
+    assert_close(result, max_pool.max_pool2d_backward(grad_output, hits, x.shape, *geometry))
     assert described(capsys)["indices"] == f"int8 {' x '.join(map(str, mask.shape))}"
 
 
@@ -418,22 +655,22 @@ def test_bfloat16_of_every_operator(folder, capsys, rng):
     g = {"--grad-output": "g.npy"}
     grad_output = bfloat16("g.npy", 2, 3, 12)
     seen = result("upsample_nearest_exact1d_backward", **g, **{"--input-size": "2 3 6"})
-    assert_close(seen, reference.upsample_nearest_exact1d_backward(grad_output, (2, 3, 6)))
+    assert_close(seen, upsample_twin.upsample_nearest_exact1d_backward(grad_output, (2, 3, 6)))
     grad_output = bfloat16("g.npy", 2, 12, 4)
     seen = result("im2col_backward", **g, **{"--input-size": 3, "--kernel-size": 2})
-    assert_close(seen, reference.im2col_backward(grad_output, (3, 3), 2))
+    assert_close(seen, im2col_twin.im2col_backward(grad_output, (3, 3), 2))
     grad_output = bfloat16("g.npy", 2, 3, 6, 7)
     seen = result("replication_pad2d_backward", **g, **{"--self-shape": "2 3 4 5", "--padding": 1})
-    assert_close(seen, reference.replication_pad2d_backward(grad_output, (2, 3, 4, 5), (1, 1, 1, 1)))
+    assert_close(seen, pad_twin.replication_pad2d_backward(grad_output, (2, 3, 4, 5), (1, 1, 1, 1)))
     pool = {"--kernel-size": 2}
     x = bfloat16("x.npy", 2, 3, 6, 4)
     seen = result(MAX_POOL[0], **pool, **{"--self": "x.npy", "--mask-out": "mask.npy"})
-    values, indices = reference.max_pool2d(x, 2)
+    values, indices = max_pool.max_pool2d(x, 2)
     assert np.array_equal(seen.view(ml_dtypes.bfloat16).astype(np.float64), values)
     grad_output = bfloat16("g.npy", 2, 3, 3, 2)
     seen = result(MAX_POOL[1], **g, **pool, **{"--self": "x.npy", "--mask": "mask.npy"})
-    hits = reference.hits_of_indices(indices, x.shape, 2)
-    assert_close(seen, reference.max_pool2d_backward(grad_output, hits, x.shape, 2))
+    hits = max_pool.hits_of_indices(indices, x.shape, 2)
+    assert_close(seen, max_pool.max_pool2d_backward(grad_output, hits, x.shape, 2))
 
 
 # ---- refusals -------------------------------------------------------------------------------------------------------
@@ -471,7 +708,8 @@ def test_arguments_that_do_not_parse(folder, capsys, arguments, part):
         (("--kernel-size", 3, "--stride", 0), "stride[0] = 0: must be"),
         (("--kernel-size", 3, "--stride", 2, "--padding", 2), "padding[0] = 2: must be <="),
         (("--kernel-size", 3, "--stride", 2, "--padding", -1), "padding[0] = -1: must be"),
-        (("--kernel-size", 3), "gradOutput.shape = (2, 3, 5, 5): must be"),
+        (("--kernel-size", 3), "gradOutput.shape = (2, 3, 5, 5): expected (2, 3, "),
+        (("--kernel-size", 3, "--stride", 2), "gradOutput.shape = (2, 3, 5, 5): expected (2, 3, 4, 4), pooled from"),
         (("--kernel-size", 10**30), "kernelSize"),
         ((*POOLING, "--cube-math-type", 4), "cubeMathType = 4: must be"),
         ((*POOLING, "--divisor-override", 300, "--soc", "Ascend910B"), "divisorOverride = 300: must be"),
@@ -517,10 +755,11 @@ BACKWARD = (MAX_POOL[1], *GIVEN, "--mask", "mask.npy")
         ((*UPSAMPLE, "--input-size", 2, 3, 6, "--scales", "-1"), "scales = -1: must be"),
         ((*UPSAMPLE, "--input-size", 2, 3, 6, "--scales", "two"), "'two'"),
         ((*UPSAMPLE, "--input-size", 2, 3, 6, "--soc", "Ascend910"), "Ascend910"),
+        ((*UPSAMPLE, "--input-size", 7, 3, 6), "--grad-output u.npy: gradOutput.shape = (2, 3, 12): must be"),
         ((*PAD,), "--padding"),
         ((*PAD, "--padding", 1, 1), "padding"),
         ((*PAD, "--padding", -3), "padding = (-3, -3, -3, -3): must leave"),
-        ((*PAD, "--padding", 2), "gradOutput.shape = (2, 3, 5, 5): must be"),
+        ((*PAD, "--padding", 2), "gradOutput.shape = (2, 3, 5, 5): expected (2, 3, "),
         ((*PAD, "--padding", -1, 3, 1, 1, "--soc", "Ascend910"), "padding[0] = -1: must be"),
         ((*FORWARD,), "--kernel-size"),
         ((*FORWARD, "--kernel-size", 0), "kernelSize[0] = 0: must be"),
@@ -674,7 +913,7 @@ def test_errors_out_of_the_phases_are_one_line(folder, capsys, monkeypatch, erro
 def test_a_refusal_has_no_traceback_in_a_process_of_its_own(folder):
     done = command(*RUN, *GIVEN, "--kernel-size", 0)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("aclnn-bw: error: kernelSize[0] = 0")
+    assert done.stderr.startswith("aclnn-bw: error: --kernel-size 0: kernelSize[0] = 0")
     assert done.stderr.count("\n") == 1
 
 

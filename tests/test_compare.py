@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from engine_helpers import each_operator
+from operators import each_operator
 
 import aclnn_bw as a
 from aclnn_bw import cli

@@ -15,23 +15,30 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from operators import OPERATORS
 from pages import CHINESE, DOCS, ROOT, Page, accepted, differences, pairs, updated
 
 import aclnn_bw
 from aclnn_bw import cli
 
+KERNELS = ROOT / "aclnn_bw" / "_kernels"
 PAGES = [Page.read(path) for path in sorted(DOCS.rglob("*.md"))]
-OPERATORS = {
-    "avg_pool2d": "AvgPool2dBackward",
-    "im2col": "Im2colBackward",
-    "max_pool2d": "MaxPool2dWithMaskBackward",
-    "replication_pad2d": "ReplicationPad2dBackward",
-    "upsample_nearest_exact1d": "UpsampleNearestExact1dBackward",
-}
 LANGUAGES = {"python", "c", "cpp", "cmake", "sh", "text"}
 REQUIRED = os.environ.get("ACLNN_BW_REQUIRE_DOCS") == "1"
 
+OPERATORS_PAGES = {operator.page for operator in OPERATORS.values()}
+each_operators_page = pytest.mark.parametrize("name", sorted(OPERATORS_PAGES))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+# What the commands read, besides a mask.
+FILES = {
+    "g.npy": (2, 3, 28, 28),
+    "x.npy": (2, 3, 56, 56),
+    "columns.npy": (2, 27, 3136),
+    "padded.npy": (2, 3, 63, 59),
+    "signal.npy": (2, 3, 112),
+}
 
 
 def test_there_are_pages():
@@ -64,13 +71,28 @@ def test_python(page):
                 exec(compile("\n" * (block.line - 1) + block.code, str(page.path), "exec"), names)
 
 
+def commands(page):
+    return [line for block in page.blocks if block.language == "sh" for line in block.code.splitlines()]
+
+
+def test_there_are_commands():
+    run = [line for line in commands(Page.read(DOCS / "command-line.md")) if line.startswith("aclnn-bw run ")]
+    assert len({line.split()[2] for line in run}) == 6
+
+
 @each_page
 def test_commands(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    lines = [line for block in page.blocks if block.language == "sh" for line in block.code.splitlines()]
-    for line in lines:
-        if line.startswith("aclnn-bw "):
-            assert cli.main(shlex.split(line, comments=True)[1:]) == 0, capsys.readouterr().err
+    """Each in a folder of its own: no output overwrites a file."""
+    for number, line in enumerate(line for line in commands(page) if line.startswith("aclnn-bw ")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        if line.startswith("aclnn-bw run "):
+            for name, shape in FILES.items():
+                np.save(name, np.ones(shape, np.float32))
+            if "--mask mask.npy" in line:
+                np.save("mask.npy", aclnn_bw.max_pool2d_with_mask(np.load("x.npy"), 3, 2, 1)[1])
+        assert cli.main(shlex.split(line, comments=True)[1:]) == 0, capsys.readouterr().err
 
 
 @each_page
@@ -83,32 +105,32 @@ def test_links_lead_to_files(page):
 
 @each_page
 def test_names_in_the_text_exist(page):
-    names = set(re.findall(r"`(acl\w+|ACLNN?_(?!BW)\w+|[a-z]+_num_threads|Acl\w+|show_config)\b", page.prose))
+    names = set(re.findall(r"`(acl\w+|ACLNN?_(?!BW)\w+|[a-z]+_num_threads|soc|Acl\w+|show_config)\b", page.prose))
     names -= {"aclnn", "aclnn_bw", "aclnnXxx", "aclnnXxxGetWorkspaceSize"}
     # The C library has more names than the Python package.
     headers = "".join(path.read_text() for path in (ROOT / "aclnn_bw" / "include").rglob("*.h"))
     names -= {*re.findall(r"\b(acl\w+)\(", headers), *re.findall(r"\b(acl\w+)(?:\.h|/)", page.prose)}
+    if page.path.name == "c-library.md":  # its lists tell what is not there
+        names -= set(re.findall(r"`(acl\w+)", "".join(re.findall(r"^- .*\n", page.text, re.MULTILINE))))
     assert [name for name in sorted(names) if not hasattr(aclnn_bw, name)] == []
 
 
 # ---- the operators' pages -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@each_operators_page
 def test_dtypes_of_the_products(name):
     operators = aclnn_bw.show_config(mode="dict")["operators"]
     page = Page.read(DOCS / "operators" / f"{name}.md")
     tables = {tuple(table[0]): table[1:] for table in page.tables}
     found = [rows for head, rows in tables.items() if head[0] == "product" and "dtypes" in head[1]]
-    expected = [operators[OPERATORS[name]]]
-    if name == "max_pool2d":
-        expected.append(operators["MaxPool2dWithMask"])
+    expected = [operators[operator] for operator in OPERATORS if OPERATORS[operator].page == name]
     assert len(found) == len(expected)
     for rows, dtypes in zip(found, expected, strict=True):
         assert {row[0].strip("`"): re.findall(r"`(ACL_\w+)`", row[1]) for row in rows} == dtypes
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@each_operators_page
 def test_signatures(name):
     """The first table of a page has the argument names of the calls, in their order."""
     cells = [row[1] for row in Page.read(DOCS / "operators" / f"{name}.md").tables[0][1:]]
@@ -131,6 +153,77 @@ def test_numbers_of_the_enums():
         assert members == expected, name
 
 
+# ---- what all operators share --------------------------------------------------------------------------------------
+
+
+def shared_table(head):
+    (table,) = [table[1:] for table in Page.read(DOCS / "operators" / "index.md").tables if table[0] == head]
+    return table
+
+
+def test_operators_that_a_product_lacks():
+    operators = aclnn_bw.show_config(mode="dict")["operators"]
+    table = shared_table(["name", "product", "operators that it lacks"])
+    lacking = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[2])) for row in table}
+    products = dict.fromkeys(product for dtypes in operators.values() for product in dtypes)
+    assert lacking == {
+        product: {name for name, dtypes in operators.items() if not dtypes[product]} for product in products
+    }
+
+
+def beside_pytorch():
+    rows = shared_table(["operator", "one call", "`torch.ops.aten`"])
+    return {re.match(r"\[(\w+)\]", row[0]).group(1): (row[1].strip("`"), row[2].strip("`")) for row in rows}
+
+
+def test_one_call_functions_are_listed_with_their_arguments():
+    expected = {}
+    for name, operator in OPERATORS.items():
+        signature = getattr(aclnn_bw, operator.record().one_call).__doc__.splitlines()[0]
+        expected[name] = re.sub(r", \*,.*", ")", signature)
+    assert {name: ours for name, (ours, _) in beside_pytorch().items()} == expected
+
+
+@pytest.mark.torch
+def test_pytorchs_functions_are_listed_with_their_arguments():
+    aten = pytest.importorskip("torch").ops.aten
+
+    def written(argument):
+        default = argument.default_value
+        if isinstance(default, list) and default:
+            default = default[0]  # one for each axis
+        return f"{argument.name}={default!r}" if argument.has_default_value() else argument.name
+
+    without = {name for name, (_, theirs) in beside_pytorch().items() if theirs == "none"}
+    assert without == {"MaxPool2dWithMask", "MaxPool2dWithMaskBackward"}
+    assert not any(hasattr(aten, OPERATORS[name].record().one_call) for name in without)
+    for _, theirs in beside_pytorch().values():
+        if theirs != "none":
+            name = theirs.partition("(")[0]
+            arguments = map(written, getattr(aten, name).default._schema.arguments)
+            assert theirs == f"{name}({', '.join(arguments)})"
+
+
+def test_arguments_come_in_pytorchs_order():
+    renamed = {"Im2colBackward": {"self": "grad_output", "output_size": "input_size"}}
+    for name, (ours, theirs) in beside_pytorch().items():
+        if theirs != "none":
+            names = [re.findall(r"[(,]\s*(\w+)", call) for call in (ours, theirs)]
+            assert names[0] == [renamed.get(name, {}).get(one, one) for one in names[1]]
+
+
+def test_the_tests_that_hold_the_promises_exist():
+    named = re.findall(r"`(tests/[\w./]+)(?:::(\w+))?", (DOCS / "promises.md").read_text(encoding="utf-8"))
+    assert len(named) > 20
+    units = {re.sub("_(forward|gather|masks|scatter)$", "", path.stem) for path in KERNELS.glob("*.pyx")}
+    operators = units - {"table"}
+    for path, test in named:
+        for operator in operators if "_OP" in path else ("",):
+            file = ROOT / path.replace("OP", operator)
+            assert file.exists(), path
+            assert not test or f"def {test}(" in file.read_text(encoding="utf-8"), f"{file}: {test}"
+
+
 # ---- the pictures ---------------------------------------------------------------------------------------------------
 
 
@@ -147,24 +240,16 @@ def test_pictures_are_as_drawn(draw):
         assert path.read_text(encoding="utf-8") == content, path.name
 
 
-def gradients_of_each_output(name):
+def gradients_of_each_output(shape, call):
     """gradInput for a gradOutput of zeros with a single one, at each place in turn."""
-    mask = aclnn_bw.max_pool2d_with_mask(np.float32([[[3, 1, 2], [0, 5, 4], [9, 7, 8]]]), 2, 1)[1]
-    shape, call = {
-        "avg_pool2d": ((3, 3), lambda g: aclnn_bw.avg_pool2d_backward(g, (1, 5, 5), 3, 2, 1)),
-        "max_pool2d": ((2, 2), lambda g: aclnn_bw.max_pool2d_with_mask_backward(g, (1, 3, 3), mask, 2, 1)),
-        "im2col": ((4, 4), lambda g: aclnn_bw.im2col_backward(g, (3, 3), 2)),
-        "replication_pad2d": ((4, 6), lambda g: aclnn_bw.replication_pad2d_backward(g, (1, 3, 3), (1, 2, 1, 0))),
-        "upsample_nearest_exact1d": ((1, 5), lambda g: aclnn_bw.upsample_nearest_exact1d_backward(g, 5, (1, 1, 3))),
-    }[name]
     for one in np.eye(shape[0] * shape[1], dtype=np.float32):
         yield np.squeeze(call(one.reshape(1, *shape)))
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_pictures_show_what_feeds_what(draw, name):
-    feeds = getattr(draw, name)()
-    for o, gradient in enumerate(gradients_of_each_output(name)):
+@pytest.mark.parametrize("operator", [one for one in OPERATORS.values() if one.picture], ids=lambda one: one.page)
+def test_pictures_show_what_feeds_what(draw, operator):
+    feeds = getattr(draw, operator.page)()
+    for o, gradient in enumerate(gradients_of_each_output(*operator.picture)):
         expected = {place for place, outputs in feeds.items() if o in outputs}
         assert set(zip(*(axis.tolist() for axis in np.nonzero(gradient)), strict=True)) == expected
 
@@ -177,10 +262,12 @@ def test_chinese_pages_say_the_same(english, chinese):
 
 
 def test_every_operator_has_a_page():
-    units = {path.stem for path in (ROOT / "aclnn_bw" / "_kernels").glob("*.pyx")}
-    # The max pool has a unit for its forward, which is on the page of its gradient, and two for that.
-    assert {*OPERATORS, "table"} == {re.sub("_(forward|gather|scatter)$", "", unit) for unit in units}
-    assert {path.stem for path in (DOCS / "operators").glob("*.md")} == {*OPERATORS, "index"}
+    units = {path.stem for path in KERNELS.glob("*.pyx")}
+    # The max pool has a unit for its forward, two for its gradient and one for masks, all on its page; with indices it
+    # has a page of its own.
+    units = {re.sub("_(forward|gather|masks|scatter)$", "", unit) for unit in units}
+    assert {*OPERATORS_PAGES, "table"} - {"max_pool2d_indices"} == units
+    assert {path.stem for path in (DOCS / "operators").glob("*.md")} == {*OPERATORS_PAGES, "index"}
 
 
 def test_every_operator_has_a_chinese_page():
@@ -204,16 +291,6 @@ def test_accepting_changes_only_what_is_printed():
     text = "```python\n>>> def f():\n...     return 2\n>>> f()\n1\n>>> 3\n3\n```\n\n```python\n>>> f() + 1\n```\n"
     expected = text.replace("\n1\n", "\n2\n").replace("f() + 1\n", "f() + 1\n3\n")
     assert accepted(Page(DOCS / "a.md", text)) == expected
-
-
-def test_links_of_the_chinese_readme():
-    page = Page.read(ROOT / "README.zh-CN.md")
-    anchors = {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for _, title in page.headings}
-    for target in page.links:
-        if target.startswith("#"):
-            assert target[1:] in anchors, target
-        elif not target.startswith("http"):
-            assert (ROOT / target).exists(), target
 
 
 def test_differences_are_seen():

@@ -47,6 +47,19 @@ def test_digits_cnn_plots(tmp_path):
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_two_phase_training():
+    printed = run("two_phase_training", "--epochs", "5", needs=["sklearn"])
+    assert "the gradient is right" in printed
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", printed)]
+    assert len(losses) == 5
+    assert losses[-1] < losses[0] / 2
+    assert float(re.search(r"told right: ([\d.]+)%", printed)[1]) > 60     # chance: 10
+    plans, runs = map(int, re.search(r"(\d+) plans, (\d+) runs", printed).groups())
+    assert plans == 10
+    # A step runs all ten, a loss alone the six of the forward; the check is a step and nine losses.
+    assert runs == 5 * 44 * 10 + 12 * 6 + 10 + 9 * 6
+
+
 def test_larger_than_memory():
     printed = run("larger_than_memory", "--images", "5", "--block", "2", needs=["dask", "distributed"])
     assert "the bytes are those of one call" in printed

@@ -7,6 +7,9 @@ writes nothing, or its result is right.
 import numpy as np
 import pytest
 import reference
+from operators import avg_pool2d_backward as avg_twin
+from operators import im2col_backward as im2col_twin
+from operators import upsample_nearest_exact1d_backward as upsample_twin
 
 import aclnn_bw as a
 
@@ -117,10 +120,10 @@ def test_average_divisors_of_windows_that_overhang_in_ceil_mode(size, kernel, st
     shape = (1, 1, size, size)
     grad = np.ones(reference.pooled_shape(shape, kernel, stride, padding, True))
     result = a.avg_pool2d_backward(grad, shape, kernel, stride, padding, True, include)
-    exact = reference.avg_pool2d_backward(grad, shape, kernel, stride, padding, True, include)
+    exact = avg_twin.avg_pool2d_backward(grad, shape, kernel, stride, padding, True, include)
     np.testing.assert_allclose(result, exact, rtol=1e-14)
     # The forward of ones, weighted by ones: the mean of a window of ones is the share of it that lies in the image.
-    weights = reference.avg_pool2d(np.ones(shape), kernel, stride, padding, True, include)
+    weights = avg_twin.avg_pool2d(np.ones(shape), kernel, stride, padding, True, include)
     np.testing.assert_allclose(result.sum(), weights.sum(), rtol=1e-13)
 
 
@@ -132,7 +135,7 @@ def test_columns_that_lie_in_the_padding_alone(padding, kernel, stride):
     rng = np.random.default_rng(1)
     grad = rng.integers(-9, 9, (2, 2 * np.prod(reference.pair(kernel)), np.prod(windows))).astype(np.float32)
     result = a.im2col_backward(grad, size, kernel, 1, padding, stride)
-    np.testing.assert_array_equal(result, reference.im2col_backward(grad, size, kernel, 1, padding, stride))
+    np.testing.assert_array_equal(result, im2col_twin.im2col_backward(grad, size, kernel, 1, padding, stride))
 
 
 def test_unpadded_gradient_of_a_huge_pad():
@@ -159,7 +162,7 @@ def test_upsampling_by_a_factor_that_leaves_the_range(scales):
     """The index of a float that exceeds every integer: it is the last input."""
     grad = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 8)
     result = a.upsample_nearest_exact1d_backward(grad, 8, (1, 1, 4), scales)
-    np.testing.assert_array_equal(result, reference.upsample_nearest_exact1d_backward(grad, (1, 1, 4), scales))
+    np.testing.assert_array_equal(result, upsample_twin.upsample_nearest_exact1d_backward(grad, (1, 1, 4), scales))
     assert result.sum() == grad.sum()
 
 

@@ -1,4 +1,4 @@
-"""Im2colBackward: the numbers, against the twin in reference.py and against each other."""
+"""Im2colBackward: the numbers, against the twin and against each other."""
 
 import json
 import os
@@ -31,6 +31,7 @@ from helpers import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operators import im2col_backward as im2col_twin
 
 import aclnn_bw
 
@@ -85,14 +86,14 @@ def two_phase(columns, grad, product="Host", out=None, stream=None):
 def assert_is_im2col_backward(result, grad, columns):
     with np.errstate(invalid="ignore"):
         wide = grad.astype(oracle_type(grad.dtype))
-        exact, sum_abs = (reference.im2col_backward(x, *columns.attributes, wide.dtype) for x in (wide, abs(wide)))
+        exact, sum_abs = (im2col_twin.im2col_backward(x, *columns.attributes, wide.dtype) for x in (wide, abs(wide)))
     assert_is_sum(result, exact, sum_abs, terms_of(columns))
 
 
 def terms_of(columns):
     """For each position of a plane, how many elements of the gradient are added there."""
     plane = columns._replace(image_shape=(1, *columns.image_shape[-2:]))
-    return reference.im2col_backward(np.ones(plane.shape), *plane.attributes)
+    return im2col_twin.im2col_backward(np.ones(plane.shape), *plane.attributes)
 
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -202,14 +203,14 @@ BY_HAND = {
 def test_by_hand(case):
     grad, size, attributes, expected = BY_HAND[case]
     grad = np.array(grad, np.float32)
-    for function in (reference.im2col_backward, one_call):
+    for function in (im2col_twin.im2col_backward, one_call):
         assert function(grad, size, *attributes).tolist() == expected
         assert function(np.stack([grad, -grad]), size, *attributes)[0].tolist() == expected
 
 
 def test_arguments_by_name_and_by_default():
     grad = np.arange(36, dtype=np.float32).reshape(4, 9)
-    expected = reference.im2col_backward(grad, (4, 4), 2).astype(np.float32)
+    expected = im2col_twin.im2col_backward(grad, (4, 4), 2).astype(np.float32)
     by_name = {"input_size": (4, 4), "kernel_size": [2, 2], "dilation": 1, "padding": (0, 0), "stride": np.int64(1)}
     assert_same_bytes(one_call(grad_output=grad, **by_name), expected)
     assert_same_bytes(one_call(grad, 4, 2), expected)
@@ -324,7 +325,7 @@ def test_any_geometry_in_any_layout(columns, dtype, seed, layout, out_layout, of
 def test_is_the_adjoint_of_the_forward(columns, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal(columns.image_shape), rng.standard_normal(columns.shape)
-    forward = reference.im2col(x, *columns[1:])
+    forward = im2col_twin.im2col(x, *columns[1:])
     scale = np.vdot(abs(forward), abs(y)) + 1
     assert abs(np.vdot(forward, y) - np.vdot(x, one_call(y, *columns.attributes))) <= 1e-13 * scale
 
@@ -499,7 +500,7 @@ def test_nan_and_inf_reach_exactly_their_elements(columns, dtype, rng):
     marks = rng.random(grad.shape) < max(0.002, 1.5 / grad.size)
     marks[..., rng.integers(grad.shape[-2]), rng.choice([0, -1])] = True
     clean = np.where(marks, np.zeros((), grad.dtype), grad)
-    reached = reference.im2col_backward(marks, *columns.attributes) != 0
+    reached = im2col_twin.im2col_backward(marks, *columns.attributes) != 0
     without = two_phase(columns, clean)
     for value in (np.nan, np.inf, -np.inf):
         result = two_phase(columns, np.where(marks, grad.dtype.type(value), grad))

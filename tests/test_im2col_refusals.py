@@ -5,17 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from engine_helpers import (
-    NUMPY_DTYPE,
-    PRIVATE_FORMATS,
-    SUPPORTED,
-    Spec,
-    label,
-    refusal,
-    sentinel_array,
-    sentinels,
-    untouched,
-)
+from engine_helpers import NUMPY_DTYPE, PRIVATE_FORMATS, Spec, label, refusal, sentinel_array, sentinels, untouched
+from operators import TAKEN
 
 import aclnn_bw as a
 
@@ -94,7 +85,7 @@ def test_ascend310p_lacks_the_operator():
 def test_dtype(product, name, dtype):
     """The two are chosen independently of each other."""
     changes = {name: arguments()[name].but(dtype=dtype)}
-    if dtype in SUPPORTED[product]:
+    if dtype in TAKEN["AvgPool2dBackward"][product]:
         phase1(**changes)
     else:
         listed = "ACL_FLOAT, ACL_FLOAT16" + ", ACL_DOUBLE" * (product == "Host")
@@ -346,9 +337,9 @@ ONE_CALL = {
     "dtype": (
         {"grad_output": zeros(2, 12, 9, dtype="i4")},
         INVALID,
-        r"^grad_output\.dtype = ACL_INT32: must be one of",
+        r"^grad_output\.dtype = int32: must be one of",
     ),
-    "dtype of out": ({"out": zeros(2, 3, 4, 4, dtype="F")}, INVALID, r"^out\.dtype = ACL_COMPLEX64: must be one of"),
+    "dtype of out": ({"out": zeros(2, 3, 4, 4, dtype="F")}, INVALID, r"^out\.dtype = complex64: must be one of"),
     "rank": ({"grad_output": zeros(9)}, INVALID, r"^grad_output\.rank = 1: must "),
     "rank of out": ({"out": zeros(3, 4, 4)}, INVALID, r"^(grad_output|out)\.rank = \d: must "),
     "length": ({"kernel_size": (2, 2, 2)}, INVALID, r"^len\(kernel_size\) = 3: must be .*2$"),

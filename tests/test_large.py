@@ -6,7 +6,11 @@ compared: one that is computed from, or written to, an address cut to 32 bits be
 
 import numpy as np
 import pytest
-import reference
+from operators import avg_pool2d_backward as avg_twin
+from operators import im2col_backward as im2col_twin
+from operators import max_pool
+from operators import replication_pad2d_backward as pad_twin
+from operators import upsample_nearest_exact1d_backward as upsample_twin
 
 import aclnn_bw as a
 
@@ -65,7 +69,7 @@ def test_avg_pool2d_backward(rng):
     out = np.empty((count, 112, 112), np.float16)
     a.avg_pool2d_backward(batched(planes(grad, count)), batched(out).shape, 2, out=batched(out))
     assert out.size > MOST
-    assert_planes_are(out, reference.avg_pool2d_backward(grad, (KINDS, 112, 112), 2))
+    assert_planes_are(out, avg_twin.avg_pool2d_backward(grad, (KINDS, 112, 112), 2))
 
 
 @pytest.mark.parametrize("layout", ["bitmask", "argmax"])
@@ -76,15 +80,15 @@ def test_max_pool2d_with_mask_and_backward(rng, layout):
     big = batched(planes(x, count))
     out, mask = a.max_pool2d_with_mask(big, 2, mask_layout=layout)
     assert mask.size > MOST
-    maxima, indices = reference.max_pool2d(x.astype(np.float64), 2)
+    maxima, indices = max_pool.max_pool2d(x.astype(np.float64), 2)
     assert_planes_are(out.reshape(count, 56, 56), maxima)
     del out
     shape = big.shape
     del big
     result = a.max_pool2d_with_mask_backward(batched(planes(grad, count)), shape, mask, 2, mask_layout=layout)
     assert result.size > MOST
-    hits = reference.hits_of_indices(indices, x.shape, 2)
-    assert_planes_are(result.reshape(count, 112, 112), reference.max_pool2d_backward(grad, hits, x.shape, 2))
+    hits = max_pool.hits_of_indices(indices, x.shape, 2)
+    assert_planes_are(result.reshape(count, 112, 112), max_pool.max_pool2d_backward(grad, hits, x.shape, 2))
 
 
 def test_im2col_backward(rng):
@@ -94,7 +98,7 @@ def test_im2col_backward(rng):
     columns = planes(grad, count)
     assert columns.size > MOST
     out = a.im2col_backward(columns.reshape(-1, CHANNELS * 4, 56 * 56), (112, 112), 2, stride=2)
-    wanted = reference.im2col_backward(grad, (112, 112), 2, stride=2)
+    wanted = im2col_twin.im2col_backward(grad, (112, 112), 2, stride=2)
     assert_planes_are(out.reshape(count, 112, 112), wanted.reshape(KINDS, 112, 112))
 
 
@@ -103,7 +107,7 @@ def test_replication_pad2d_backward(rng):
     count = enough(64, 64)
     out = a.replication_pad2d_backward(batched(planes(grad, count)), (count // CHANNELS, CHANNELS, 64, 64), 1)
     assert out.size > MOST
-    wanted = reference.replication_pad2d_backward_quick(grad, (KINDS, 64, 64), (1, 1, 1, 1))
+    wanted = pad_twin.replication_pad2d_backward_quick(grad, (KINDS, 64, 64), (1, 1, 1, 1))
     assert_planes_are(out.reshape(count, 64, 64), wanted)
 
 
@@ -115,7 +119,7 @@ def test_upsample_nearest_exact1d_backward(rng, target):
     assert big.size > MOST
     out = a.upsample_nearest_exact1d_backward(big, 4096, (count // CHANNELS, CHANNELS, target))
     assert_planes_are(
-        out.reshape(count, target), reference.upsample_nearest_exact1d_backward_quick(grad, (KINDS, target))
+        out.reshape(count, target), upsample_twin.upsample_nearest_exact1d_backward_quick(grad, (KINDS, target))
     )
 
 
@@ -131,3 +135,13 @@ def test_one_row_of_more_than_2_to_the_31():
     assert padded[0, 0, 0, 0] == 3
     assert padded[0, 0, 0, -1] == 3
     assert np.array_equal(padded[0, 0, 0, 1:-1], grad[0, 0, 2:-2])
+
+
+@pytest.mark.parametrize("length", [2, 5, 5000])
+def test_few_elements_of_a_row_of_more_than_2_to_the_31(length):
+    """From one source to the next it is further than 32 bits count, or they are further from the first."""
+    x = np.zeros((1, 1, 3 * 2**31), np.uint8)
+    ratio = np.float64(np.float32(x.size) / np.float32(length))
+    sources = ((np.arange(length) + 0.5) * ratio).astype(np.float32).astype(np.int64)
+    x[..., sources] = 1 + np.arange(length) % 251
+    assert np.array_equal(a.upsample_nearest_exact1d(x, length), x[..., sources])

@@ -1,5 +1,6 @@
 """One-call functions answer with an array of the kind that they are given first: NumPy's, PyTorch's, JAX's."""
 
+import functools
 import gc
 import sys
 import types
@@ -9,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from engine_helpers import refusal, run_python
+from operators import OPERATORS
 
 import aclnn_bw as a
 from aclnn_bw import _native
@@ -19,20 +21,14 @@ DTYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bf
 
 def calls(make):
     """Every one-call function, with its first argument, or all arrays, made by `make`; and the results it must have."""
-    x = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4)
-    y, mask = a.max_pool2d_with_mask(x, 2)
-    columns, row = np.ones((1, 8, 4), np.float32), np.arange(10, dtype=np.float32).reshape(1, 2, 5)
-    for function, arguments in (
-        (a.max_pool2d_with_mask, (x, 2)),
-        (a.max_pool2d_with_mask_backward, (y, x, mask, 2)),
-        (a.avg_pool2d_backward, (y, x, 2)),
-        (a.im2col_backward, (columns, (4, 4), 2, 1, 0, 2)),
-        (a.replication_pad2d_backward, (x, (1, 2, 2, 2), 1)),
-        (a.upsample_nearest_exact1d_backward, (row, 5, (1, 2, 3))),
-    ):
-        wanted = function(*arguments)
-        yield function, (make(arguments[0]), *arguments[1:]), wanted
-        yield function, tuple(make(v) if isinstance(v, np.ndarray) else v for v in arguments), wanted
+    for operator in OPERATORS.values():
+        call = operator((1, 2, 4, 4))
+        function, keywords, wanted = getattr(a, operator.record().one_call), call.keywords(), call.one_call()
+        made = {name: make(value) for name, value in keywords.items() if isinstance(value, np.ndarray)}
+        first = next(iter(made))
+        wanted = wanted if len(wanted) > 1 else wanted[0]
+        yield functools.partial(function, **{**keywords, first: made[first]}), wanted
+        yield functools.partial(function, **{**keywords, **made}), wanted
 
 
 def check(result, wanted, kind):
@@ -43,8 +39,8 @@ def check(result, wanted, kind):
 
 def test_torch():
     torch = pytest.importorskip("torch")
-    for function, arguments, wanted in calls(torch.from_numpy):
-        check(function(*arguments), wanted, torch.Tensor)
+    for function, wanted in calls(torch.from_numpy):
+        check(function(), wanted, torch.Tensor)
     # The first argument decides, no other.
     y, x = np.ones((1, 2, 2, 2), np.float32), torch.zeros(1, 2, 4, 4)
     assert type(a.avg_pool2d_backward(y, x, 2)) is np.ndarray
@@ -104,8 +100,8 @@ def test_a_capsule_that_nobody_takes_lets_go(monkeypatch):
 
 def test_jax():
     jax = pytest.importorskip("jax")
-    for function, arguments, wanted in calls(jax.numpy.asarray):
-        check(function(*arguments), wanted, jax.Array)
+    for function, wanted in calls(jax.numpy.asarray):
+        check(function(), wanted, jax.Array)
     for name in ("float32", "float16", "bfloat16"):
         grad_output = jax.numpy.ones((1, 2, 4, 4), name)
         result = a.replication_pad2d_backward(grad_output, (1, 2, 2, 2), 1)
@@ -139,8 +135,8 @@ def test_as_with_jax(monkeypatch):
     numpy = types.SimpleNamespace(from_dlpack=lambda loan: Array(np.from_dlpack(loan)))
     fake = types.SimpleNamespace(Array=Array, numpy=numpy)
     monkeypatch.setitem(sys.modules, "jax", fake)
-    for function, arguments, wanted in calls(Array):
-        result = function(*arguments)
+    for function, wanted in calls(Array):
+        result = function()
         check(result, wanted, Array)
         for found in result if isinstance(result, tuple) else [result]:
             assert found.array.ctypes.data % 64 == 0

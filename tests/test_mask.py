@@ -1,4 +1,4 @@
-"""mask_shape, mask_to_indices and indices_to_mask: between the masks and the indices that other libraries exchange."""
+"""mask_shape, mask_to_indices and indices_to_mask: between the masks and the indices of other libraries."""
 
 import re
 
@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import reference
 from engine_helpers import refusal
-from helpers import MASK_LAYOUTS, MaxPool, guarded_copy, with_garbage
+from helpers import guarded_copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operators import max_pool
+from operators.max_pool import MASK_LAYOUTS, with_garbage
+from operators.max_pool import Pool as MaxPool
 from test_max_pool2d import KINDS, any_pool, indices_inside, refusal_of, seeds
 
 import aclnn_bw as a
@@ -37,7 +40,7 @@ def geometry(pool):
     ids=str,
 )
 def test_mask_shape_by_hand(pool, shape):
-    assert reference.mask_shape(*pool) == shape
+    assert max_pool.mask_shape(*pool) == shape
     result = a.mask_shape(*geometry(pool))
     assert result == shape
     assert all(type(size) is int for size in result)
@@ -98,13 +101,13 @@ def test_worked_example():
 def test_any_number_of_bits(pool, density, rng):
     """Of several the first position inside the image counts, of none or of those in the padding alone it is -1."""
     hits = rng.random(pool.hits_shape) < density
-    expected = reference.indices_of_hits(hits, *pool)
-    mask = with_garbage(reference.bitmask(hits), pool, rng)
+    expected = max_pool.indices_of_hits(hits, *pool)
+    mask = with_garbage(max_pool.bitmask(hits), pool, rng)
     result = a.mask_to_indices(mask, *geometry(pool))
     assert np.array_equal(result, expected)
     assert density > 0 or np.all(result == -1)
     # -1 sets no bit, so that the way back leaves the first mark of each window.
-    assert np.array_equal(a.indices_to_mask(expected, *geometry(pool)), reference.bitmask(pool.hits(expected)))
+    assert np.array_equal(a.indices_to_mask(expected, *geometry(pool)), max_pool.bitmask(pool.hits(expected)))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint64, ">i8"])
@@ -114,6 +117,75 @@ def test_indices_of_any_integer_type_and_strides(dtype, rng):
     expected = a.indices_to_mask(indices, *geometry(pool))
     given_indices = np.repeat(indices, 2, axis=-1).astype(dtype)[..., ::2]
     assert np.array_equal(a.indices_to_mask(given_indices, *geometry(pool)), expected)
+
+
+# Beyond the planes above: several blocks of windows, rows in parts, kernels whose bits are set one by one, widths by
+# which distances are divided with an error.
+FAR = [
+    MaxPool((1, 18, 40, 90), 3, 2, 1), MaxPool((2, 17, 21, 21), 3, 1, 1),
+    MaxPool((1, 3, 4, 700), (2, 3), (1, 2), (1, 1)), MaxPool((1, 2, 3, 5000), (2, 3), 1, (1, 1)),
+    MaxPool((1, 2, 60, 4200), (9, 2), (9, 7)), MaxPool((1, 5, 30, 31), 9, 1, 4),
+    MaxPool((1, 4, 40, 45), (17, 3), 2, (8, 1)), MaxPool((1, 3, 20, 21), (3, 18), 1, (1, 9)),
+    MaxPool((3, 33, 2, 3), 2, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pool", FAR, ids=str)
+def test_larger_planes_at_every_thread_count(pool, rng):
+    places = pool.indices(rng)
+    for layout in MASK_LAYOUTS:
+        mask = pool.mask(places, layout)
+        for threads in (1, 2, 5):
+            with a.num_threads(threads):
+                for dtype in (np.int64, np.int32, np.uint16 if places.max() < 2**16 else np.uint64):
+                    made = a.indices_to_mask(places.astype(dtype), *geometry(pool), mask_layout=layout)
+                    assert np.array_equal(made, mask)
+                garbage = with_garbage(mask, pool, rng, layout)
+                assert np.array_equal(a.mask_to_indices(garbage, *geometry(pool), mask_layout=layout), places)
+    # Any bits, those in the padding too; and windows without an index.
+    hits = rng.random(pool.hits_shape) < rng.choice([0.02, 0.3, 0.9])
+    wanted = max_pool.indices_of_hits(hits, *pool)
+    assert np.array_equal(a.mask_to_indices(max_pool.bitmask(hits), *geometry(pool)), wanted)
+    some = np.where(rng.random(places.shape) < 0.2, -1, places)
+    mask = max_pool.bitmask(pool.hits(some))
+    assert np.array_equal(a.indices_to_mask(some.astype(np.int32), *geometry(pool)), mask)
+    assert np.array_equal(a.mask_to_indices(mask, *geometry(pool)), some)
+
+
+@pytest.mark.parametrize("pool", FAR, ids=str)
+def test_the_first_bad_index_of_a_larger_plane_is_named(pool, rng):
+    places = pool.indices(rng)
+    height, width = pool.input_shape[-2:]
+    n, c, oh, ow = (s - 1 for s in places.shape)
+    for value in (-2, height * width, 2**31, 2**32 + int(places[n, c, oh, ow]), 2**63 - 1, -(2**63)):
+        bad = places.copy()
+        bad[n, c, oh, ow] = value
+        bad[n, 0, oh, ow // 2] = value  # an earlier channel, and perhaps a later band
+        rule = rf"^indices\[{n}, 0, {oh}, {ow // 2}\] = {value}: must lie inside window"
+        for layout, threads in ((layout, threads) for layout in MASK_LAYOUTS for threads in (1, 4)):
+            with a.num_threads(threads), refusal(INVALID, rule):
+                a.indices_to_mask(bad, *geometry(pool), mask_layout=layout)
+    with refusal(INVALID, rf"^indices\[0, 0, 0, 0\] = {2**64 - 1}: must lie"):
+        a.indices_to_mask(np.full(places.shape, 2**64 - 1, np.uint64), *geometry(pool))
+    with refusal(INVALID, r"^indices\[0, 0, 0, 0\] = -1: must lie"):
+        a.indices_to_mask(np.full(places.shape, -1), *geometry(pool), mask_layout="argmax")
+
+
+def test_indices_in_the_other_byte_order_and_at_any_address(rng):
+    pool = MaxPool((2, 3, 9, 12), 3, 2, 1)
+    places = pool.indices(rng)
+    mask = pool.mask(places)
+    swapped = places.astype(places.dtype.newbyteorder())
+    memory = np.empty(places.nbytes + 3, np.uint8)
+    anywhere = memory[3:].view(np.int64).reshape(places.shape)
+    anywhere[...] = places
+    packed = np.empty(places.shape, [("", np.int8), ("place", np.int64)])["place"]
+    packed[...] = places
+    for indices in (swapped, anywhere, packed, places[::-1, :, ::-1][::-1, :, ::-1]):
+        assert np.array_equal(a.indices_to_mask(indices, *geometry(pool)), mask)
+    somewhere = np.empty(mask.nbytes + 1, np.int8)[1:].reshape(mask.shape)
+    somewhere[...] = mask
+    assert np.array_equal(a.mask_to_indices(somewhere, *geometry(pool)), places)
 
 
 @every_layout
@@ -207,6 +279,9 @@ def test_geometry_is_refused(case):
 @every_layout
 def test_mask_to_indices_refuses(layout):
     rest, options = ((1, 1, 4, 4), 2), {"mask_layout": layout}
+    indices = np.zeros((1, 1, 2, 2), np.int64)
+    with refusal(INVALID, "^mask.dtype = int64: must be int8; indices_to_mask makes a mask of indices$"):
+        a.mask_to_indices(indices, (1, 1, 4, 4), 2)
     with refusal(NULL, "^mask = None: must not be null$"):
         a.mask_to_indices(None, *rest, **options)
     for shape in ((1, 1, 4, 63), (1, 4, 64), (1, 1, 4, 96), (256,)):

@@ -1,4 +1,4 @@
-"""MaxPool2dWithMaskBackward: the numbers in both mask layouts, against the twin in reference.py and each other."""
+"""MaxPool2dWithMaskBackward: the numbers in both mask layouts, against the twin and each other."""
 
 import json
 import os
@@ -12,13 +12,9 @@ from engine_helpers import NUMPY_DTYPE, Spec
 from helpers import (
     DTYPES,
     LAYOUTS,
-    MASK_LAYOUTS,
-    MAX_POOL_MODES,
     NAN_BYTE,
     SMALLEST,
     Guarded,
-    MaxPool,
-    assert_is_max_pool2d_backward,
     assert_no_negative_zero,
     assert_same_bytes,
     at_fence,
@@ -30,11 +26,13 @@ from helpers import (
     require_isa,
     run_python,
     sprinkled,
-    with_garbage,
 )
-from helpers import max_pool2d_backward_two_phase as two_phase
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operators import max_pool
+from operators.max_pool import MASK_LAYOUTS, MAX_POOL_MODES, assert_is_max_pool2d_backward, with_garbage
+from operators.max_pool import Pool as MaxPool
+from operators.max_pool import max_pool2d_backward_two_phase as two_phase
 
 import aclnn_bw
 
@@ -156,7 +154,7 @@ def test_worked_example():
     assert np.array_equal(pool.mask(indices), mask)
     assert np.array_equal(pool.mask(indices, "argmax"), argmax)
     grad = np.array([[[[1, 2], [3, 4]]]], np.float32)
-    assert reference.max_pool2d_backward(grad, pool.hits(indices), *pool)[0, 0].tolist() == expected
+    assert max_pool.max_pool2d_backward(grad, pool.hits(indices), *pool)[0, 0].tolist() == expected
     for container, layout in ((mask, "bitmask"), (argmax, "argmax")):
         assert one_call(grad, (1, 1, 4, 4), container, 2, mask_layout=layout)[0, 0].tolist() == expected
         assert two_phase(pool, grad, container, "Ascend910B", layout)[0, 0].tolist() == expected
@@ -178,7 +176,7 @@ def test_words_by_hand():
     assert_same_bytes(one_call(grad, pool.input_shape, mask, 2, 1), expected)
     hits = np.zeros(pool.hits_shape, bool)
     hits[1, 17, 2, 1, 6] = True
-    assert np.array_equal(reference.bitmask(hits), mask)
+    assert np.array_equal(max_pool.bitmask(hits), mask)
     mask.reshape(-1)[2 * word + 1] = 1  # bit 8: channel 24 does not exist
     assert_same_bytes(one_call(grad, pool.input_shape, mask, 2, 1), expected)
 
@@ -215,8 +213,8 @@ def test_several_bits_no_bit_and_bits_in_the_padding_by_hand():
     hits[0, :3, 2, 2] = True  # only position 0, (1, 1), lies in the image
     grad = np.arange(1, 10, dtype=np.float32).reshape(1, 3, 3)
     expected = [[[1 + 5, 0], [0, 5 + 9]]]
-    assert reference.max_pool2d_backward(grad, hits, *pool).tolist() == expected
-    assert one_call(grad, (1, 2, 2), reference.bitmask(hits), 2, 1, 1).tolist() == expected
+    assert max_pool.max_pool2d_backward(grad, hits, *pool).tolist() == expected
+    assert one_call(grad, (1, 2, 2), max_pool.bitmask(hits), 2, 1, 1).tolist() == expected
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -241,7 +239,7 @@ def test_channels_with_other_bits_than_one_touch_no_other_plane(pool, dtype):
     hits[:, 3, middle + 1, 4, 5] = True
     expected[:, 3, 4, 6] += grad[:, 3, 4, 5]
     out = Guarded(pool.input_shape, grad.dtype)
-    one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes, out=out.view)
+    one_call(grad, pool.input_shape, max_pool.bitmask(hits), *pool.attributes, out=out.view)
     assert_same_bytes(out.view, expected)
     out.assert_outside_untouched()
 
@@ -252,10 +250,10 @@ def test_one_bit_or_two_sum_in_the_same_order(pool, dtype, rng):
     """A second bit of a window whose gradient is zero adds nothing, but a kernel may treat its channel otherwise."""
     grad, hits = pool.gradients(rng, dtype), pool.hits(pool.indices(rng))
     grad[..., 0, 0] = 0
-    result = one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes)
+    result = one_call(grad, pool.input_shape, max_pool.bitmask(hits), *pool.attributes)
     hits[..., -1, 0, 0] = True
     hits[..., -2, 0, 0] = True
-    assert_same_bytes(one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes), result)
+    assert_same_bytes(one_call(grad, pool.input_shape, max_pool.bitmask(hits), *pool.attributes), result)
 
 
 # ---- every entry point against the twin ------------------------------------------------------------------------------
@@ -302,7 +300,7 @@ def test_any_number_of_bits(pool, density, mode, rng):
     """Also none, and at positions in the padding, which add nothing."""
     product, dtype = mode
     grad, hits = pool.gradients(rng, dtype), rng.random(pool.hits_shape) < density
-    mask = with_garbage(reference.bitmask(hits), pool, rng)
+    mask = with_garbage(max_pool.bitmask(hits), pool, rng)
     result = two_phase(pool, grad, mask, product)
     assert_is_max_pool2d_backward(result, grad, hits, pool, product)
     if product == "Host":
@@ -326,7 +324,7 @@ def test_one_bit_in_all_windows_but_a_few(pool, change, mode, rng):
     if change == "moved":
         chosen = rng.integers(hits.shape[2], size=odd.shape)
         hits = hits | (odd & (chosen == np.arange(hits.shape[2])[:, None, None]))
-    result = two_phase(pool, grad, with_garbage(reference.bitmask(hits), pool, rng), product)
+    result = two_phase(pool, grad, with_garbage(max_pool.bitmask(hits), pool, rng), product)
     assert_is_max_pool2d_backward(result, grad, hits, pool, product)
 
 
@@ -336,7 +334,7 @@ def test_the_other_marks_of_a_window_do_not_matter(rng):
     grad, one = pool.gradients(rng, "float32"), pool.hits(pool.indices(rng))
     odd = rng.random(pool.output_shape)[:, :, None] < 0.1
     many = np.where(odd, rng.random(pool.hits_shape) < 0.5, one)
-    result, single = (one_call(grad, pool.input_shape, reference.bitmask(hits), 2) for hits in (many, one))
+    result, single = (one_call(grad, pool.input_shape, max_pool.bitmask(hits), 2) for hits in (many, one))
     untouched = ~np.repeat(np.repeat(odd[:, :, 0], 2, 2), 2, 3)
     assert_same_bytes(result[untouched], single[untouched])
 
@@ -399,7 +397,7 @@ def test_any_geometry_in_any_layout(pool, mode, seed, layout, out_layout, offset
         hits, masks = pool.hits(indices), [(pool.mask(indices, layout), layout) for layout in MASK_LAYOUTS]
     else:
         hits = rng.random(pool.hits_shape) < density
-        masks = [(reference.bitmask(hits), "bitmask")]
+        masks = [(max_pool.bitmask(hits), "bitmask")]
     grad = guarded_copy(values, layout, offset)
     for contents, mask_layout in masks:
         mask = guarded_copy(with_garbage(contents, pool, rng, mask_layout), "contiguous", mask_offset)
@@ -550,7 +548,7 @@ def test_the_first_bad_index_is_named_at_every_thread_count(pool, dtype, rng):
         bad = indices.copy()
         for place, value in zip(reversed(places), reversed(values), strict=True):
             bad[place] = value
-        mask = guarded_copy(reference.argmax_mask(bad, pool.kernel_size), "contiguous", 1)
+        mask = guarded_copy(max_pool.argmax_mask(bad, pool.kernel_size), "contiguous", 1)
         before = mask.buffer.tobytes(), grad.buffer.tobytes()
         for threads in (1, 2, 3, 4):
             out = Guarded(pool.input_shape, DTYPES[dtype], "all_reversed", 1)
@@ -598,7 +596,7 @@ def test_bad_index_on_a_stream(rng):
 def test_bad_index_of_a_spent_executor(rng):
     """A run that fails has run: the executor is spent."""
     pool = MaxPool((1, 2, 2), 2)
-    mask = reference.argmax_mask(np.array([[[4]]]), 2)
+    mask = max_pool.argmax_mask(np.array([[[4]]]), 2)
     out = np.empty(pool.input_shape, np.float32)
     with aclnn_bw.soc("Host", mask_layout="argmax"):
         grad = pool.gradients(rng, "float32")
@@ -690,11 +688,11 @@ def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
     _, one, masks = example(pool)
     several = rng.random(pool.hits_shape) < 0.1
     cases = [(one, masks[layout], layout) for layout in MASK_LAYOUTS]
-    for hits, mask, layout in [(several, reference.bitmask(several), "bitmask"), *cases]:
+    for hits, mask, layout in [(several, max_pool.bitmask(several), "bitmask"), *cases]:
         grad = pool.gradients(rng, dtype)
         marks = rng.random(grad.shape) < max(0.01, 1.5 / grad.size)
         clean = np.where(marks, np.zeros((), grad.dtype), grad)
-        reached = reference.max_pool2d_backward(marks, hits, *pool) != 0
+        reached = max_pool.max_pool2d_backward(marks, hits, *pool) != 0
         without = two_phase(pool, clean, mask, product, layout)
         for value in (np.nan, np.inf, -np.inf):
             result = two_phase(pool, np.where(marks, grad.dtype.type(value), grad), mask, product, layout)
@@ -832,7 +830,7 @@ def test_the_order_of_the_sums(window, dtype, rng):
     for plane in ((21, 37), (7, 7)):
         pool = MaxPool((2, 18, *plane), *window)
         grad, hits = pool.gradients(rng, dtype), rng.random(pool.hits_shape) < 0.7
-        result = one_call(grad, pool.input_shape, reference.bitmask(hits), *pool.attributes)
+        result = one_call(grad, pool.input_shape, max_pool.bitmask(hits), *pool.attributes)
         assert_same_bytes(result, summed_in_order(pool, grad, hits, window == (3, 1, 1)))
 
 
@@ -841,7 +839,7 @@ def test_the_order_of_the_sums(window, dtype, rng):
 def test_same_bytes_at_every_thread_count(pool, mode, rng):
     product, dtype = mode
     grad = sprinkled(pool.gradients(rng, dtype), rng, 0.001)
-    several = reference.bitmask(rng.random(pool.hits_shape) < 0.2)
+    several = max_pool.bitmask(rng.random(pool.hits_shape) < 0.2)
     for layout, mask in [*example(pool)[2].items(), ("bitmask", several)]:
         with aclnn_bw.num_threads(1):
             expected = two_phase(pool, grad, mask, product, layout)
@@ -911,7 +909,7 @@ def moved_index(pool, rng):
     indices = example(pool)[0].copy()
     place = tuple(rng.integers(indices.shape))
     indices[place] += rng.integers(-2, 3) * pool.input_shape[-1] + rng.integers(-3, 4)
-    mask = reference.argmax_mask(indices, pool.kernel_size)
+    mask = max_pool.argmax_mask(indices, pool.kernel_size)
     grad = pool.gradients(rng, "float32")
     try:
         return digest(one_call(grad, pool.input_shape, mask, *pool.attributes, mask_layout="argmax"))
@@ -928,7 +926,7 @@ def digests(step=1):
     assert len(found) / 4 < refused < len(found)
     for index, pool in islice(enumerate([*KINDS, LARGE[6], LARGE[10]]), 0, None, step):
         rng = np.random.default_rng(index)
-        several = reference.bitmask(rng.random(pool.hits_shape) < 0.3)
+        several = max_pool.bitmask(rng.random(pool.hits_shape) < 0.3)
         masks = [*example(pool)[2].items(), ("bitmask", several)]
         for (name, mask), (product_name, dtype) in product(masks, MAX_POOL_MODES):
             grad = sprinkled(pool.gradients(rng, dtype), rng, 0.01)
@@ -1000,7 +998,7 @@ def run_at_fences(step):
     memories = [fenced(2**23) for _ in range(4)]
     for pool, layout, end in cases[::step]:
         rng = np.random.default_rng(7)
-        several = reference.bitmask(rng.random(pool.hits_shape) < 0.2)
+        several = max_pool.bitmask(rng.random(pool.hits_shape) < 0.2)
         masks = [*example(pool)[2].items(), ("bitmask", several)]
         for (name, contents), dtype in product(masks, ("float32", "float64", "bfloat16")):
             print(pool, layout, end, name, contents is several, dtype, flush=True)

@@ -1,4 +1,4 @@
-"""MaxPool2dWithMask, the forward: values and masks, exactly, against the twin in reference.py."""
+"""MaxPool2dWithMask, the forward: values and masks, exactly, against the twin."""
 
 import json
 import os
@@ -10,10 +10,7 @@ import reference
 from helpers import (
     DTYPES,
     LAYOUTS,
-    MASK_LAYOUTS,
-    MAX_POOL_MODES,
     Guarded,
-    MaxPool,
     assert_same_bytes,
     at_fence,
     digest,
@@ -24,9 +21,12 @@ from helpers import (
     run_python,
     sprinkled,
 )
-from helpers import max_pool2d_two_phase as two_phase
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operators import max_pool
+from operators.max_pool import MASK_LAYOUTS, MAX_POOL_MODES
+from operators.max_pool import Pool as MaxPool
+from operators.max_pool import max_pool2d_two_phase as two_phase
 from test_max_pool2d import KINDS, LARGE, WINDOWS, a_third, any_pool, every_width, layouts, offsets, seeds
 
 import aclnn_bw
@@ -55,7 +55,7 @@ def expected_of(pool, x, product="Host"):
         wide = x.astype(np.float64)
     if product == "Ascend910" and x.dtype == np.float32:
         wide = reference.round_float16(wide)
-    out, indices = reference.max_pool2d(wide, *pool[1:])
+    out, indices = max_pool.max_pool2d(wide, *pool[1:])
     with np.errstate(invalid="ignore"):
         return out.astype(x.dtype), indices
 

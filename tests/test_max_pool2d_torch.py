@@ -5,15 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 import reference
-from helpers import (
-    DTYPES,
-    MASK_LAYOUTS,
-    MaxPool,
-    assert_is_sum,
-    assert_same_bytes,
-    oracle_type,
-    sprinkled,
-)
+from helpers import DTYPES, assert_is_sum, assert_same_bytes, oracle_type, sprinkled
+from operators import max_pool
+from operators.max_pool import MASK_LAYOUTS
+from operators.max_pool import Pool as MaxPool
 from test_max_pool2d import KINDS, LARGE
 
 import aclnn_bw
@@ -70,8 +65,8 @@ def assert_parity(pool, x, rng):
     wide = oracle_type(x.dtype)
     theirs = torch_backward(grad if x.dtype == np.float64 else grad.astype(np.float32), x, indices, pool).astype(wide)
     hits = pool.hits(indices)
-    sum_abs = reference.max_pool2d_backward(abs(grad.astype(wide)), hits, *pool, dtype=wide)
-    terms = reference.max_pool2d_backward(np.ones(grad.shape), hits, *pool)
+    sum_abs = max_pool.max_pool2d_backward(abs(grad.astype(wide)), hits, *pool, dtype=wide)
+    terms = max_pool.max_pool2d_backward(np.ones(grad.shape), hits, *pool)
     for layout in MASK_LAYOUTS:
         ours, mask = aclnn_bw.max_pool2d_with_mask(x, *pool.attributes, mask_layout=layout)
         assert_same_bytes(ours, out)

@@ -1,4 +1,4 @@
-"""ReplicationPad2dBackward: the sums against the twin in reference.py, and against each other."""
+"""ReplicationPad2dBackward: the sums against the twin, and against each other."""
 
 import json
 import os
@@ -31,6 +31,7 @@ from helpers import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operators import replication_pad2d_backward as pad_twin
 
 import aclnn_bw
 
@@ -103,7 +104,7 @@ def two_phase(grad, pad, out=None, on="Host", stream=None):
 
 def assert_is_right(result, grad, pad):
     """The result against the twin, within the error bound, each part of a complex number by itself."""
-    twin = reference.replication_pad2d_backward_quick
+    twin = pad_twin.replication_pad2d_backward_quick
     terms = twin(np.ones(grad.shape[-2:]), pad.input_shape[-2:], pad.padding)
     for seen, values in zip(parts(result), parts(grad), strict=True):
         wide = oracle_type(seen.dtype)
@@ -196,7 +197,7 @@ BY_HAND = [
 @pytest.mark.parametrize(("pad", "expected"), BY_HAND, ids=str)
 def test_by_hand(pad, expected):
     assert pad.output_shape == GRADIENT.shape
-    for twin in (reference.replication_pad2d_backward, reference.replication_pad2d_backward_quick):
+    for twin in (pad_twin.replication_pad2d_backward, pad_twin.replication_pad2d_backward_quick):
         assert twin(GRADIENT, *pad).tolist() == [np.array(expected).tolist()]
     for dtype in ALL_DTYPES.values():
         same(one_call(GRADIENT.astype(dtype), pad), np.array([expected]).astype(dtype))
@@ -226,13 +227,13 @@ seeds = st.integers(0, 2**32 - 1)
 def test_is_the_adjoint_of_the_forward(pad, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal(pad.input_shape), pad.gradients(rng, "float64")
-    forward = reference.replication_pad2d(x, pad.padding)
+    forward = pad_twin.replication_pad2d(x, pad.padding)
     if min(pad.padding) >= 0:
         left, right, top, bottom = pad.padding
         assert np.array_equal(forward, np.pad(x, [(0, 0)] * (x.ndim - 2) + [(top, bottom), (left, right)], "edge"))
-    backward = reference.replication_pad2d_backward(y, *pad)
+    backward = pad_twin.replication_pad2d_backward(y, *pad)
     tolerance = 1e-13 * (np.vdot(abs(forward), abs(y)) + 1)
-    for gradient in (backward, reference.replication_pad2d_backward_quick(y, *pad), one_call(y, pad)):
+    for gradient in (backward, pad_twin.replication_pad2d_backward_quick(y, *pad), one_call(y, pad)):
         assert abs(np.vdot(forward, y) - np.vdot(x, gradient)) <= tolerance
         np.testing.assert_allclose(gradient, backward, rtol=0, atol=tolerance)
     both = y + 1j * pad.gradients(rng, "float64")
@@ -269,7 +270,7 @@ def test_every_small_geometry():
         for columns in (rows, (5, 0, 0), (7, 2, 1), one_axis[-1 - index], one_axis[index * 37 % len(one_axis)]):
             pad = Pad((1, 2, rows[0], columns[0]), (*columns[1:], *rows[1:]))
             whole = rng.integers(-63, 64, pad.output_shape) * 4.0
-            sums = reference.replication_pad2d_backward_quick(whole, *pad)
+            sums = pad_twin.replication_pad2d_backward_quick(whole, *pad)
             dtype = kinds[index % len(kinds)]
             rounding = reference.round_bfloat16 if dtype == DTYPES["bfloat16"] else np.float64
             for kind, expected in ((dtype, rounding(sums)), (DTYPES["float32"], sums)):
@@ -443,7 +444,7 @@ def test_exact_sums_bit_by_bit(pad, dtype, rng):
     whole = rng.integers(2**fraction, 2 ** (fraction + 1), (2, *pad.output_shape))
     real, imaginary = whole * rng.choice([-1, 1], whole.shape) * 2.0**-fraction
     grad = real + 1j * imaginary if dtype.startswith("complex") else real
-    exact = [reference.replication_pad2d_backward_quick(part, *pad) for part in parts(grad)]
+    exact = [pad_twin.replication_pad2d_backward_quick(part, *pad) for part in parts(grad)]
     assert all(np.all(part.astype(np.float32) == part) for part in exact)
     rounding = {"float16": reference.round_float16, "bfloat16": reference.round_bfloat16}.get(dtype, np.float64)
     result = one_call(grad.astype(ALL_DTYPES[dtype]), pad)
@@ -478,7 +479,7 @@ def test_zeros_have_no_sign(pad, dtype, rng):
 def test_subnormal_sums_bit_by_bit(pad, dtype, rng):
     whole = rng.integers(-3, 4, pad.output_shape)
     smallest = SMALLEST[parts(np.empty(0, ALL_DTYPES[dtype]))[0].dtype.name]
-    expected = reference.replication_pad2d_backward_quick(whole, *pad)
+    expected = pad_twin.replication_pad2d_backward_quick(whole, *pad)
     grad, expected = ((values * smallest).astype(ALL_DTYPES[dtype]) for values in (whole, expected))
     same(one_call(grad, pad), expected)
 
@@ -494,7 +495,7 @@ def test_nan_and_inf_reach_exactly_their_elements(pad, dtype, rng):
     for place, value in product(sorted(places), (np.nan, np.inf, -np.inf)):
         only = np.zeros(clean.shape, clean.dtype)
         only[(1, 2, *place)] = 1
-        reached = as_real(reference.replication_pad2d_backward_quick(only, *pad, clean.dtype)) != 0
+        reached = as_real(pad_twin.replication_pad2d_backward_quick(only, *pad, clean.dtype)) != 0
         assert reached.sum() == 1  # one part of one element
         marked = clean.copy()
         as_real(marked)[as_real(only) != 0] = value  # a view: the copy is contiguous

@@ -10,7 +10,6 @@ from engine_helpers import (
     NUMPY_DTYPE,
     PRIVATE_FORMATS,
     PRODUCTS,
-    TAKEN,
     Spec,
     build,
     label,
@@ -18,6 +17,7 @@ from engine_helpers import (
     sentinel_array,
     untouched,
 )
+from operators import TAKEN
 
 import aclnn_bw as a
 
@@ -234,7 +234,7 @@ def test_large_pads_in_bfloat16(padding, legal, rank):
     ids=str,
 )
 def test_grad_output_shape(product, shape):
-    message = f"gradOutput.shape = {shape}: must be the padded shape of self = (2, 3, 9, 11)"
+    message = f"gradOutput.shape = {shape}: expected (2, 3, 9, 11), padded from self (2, 3, 6, 8)"
     refused(product, INVALID, exactly(message), gradOutput=Spec(shape))
 
 
@@ -421,9 +421,9 @@ ONE_CALL_REFUSALS = [
     ({"grad_output": None}, NULL, "^grad_output = None: must not be null$"),
     ({"self": None}, NULL, "^self = None: must not be null$"),
     ({"padding": None}, NULL, "^padding = None: must not be null$"),
-    ({"grad_output": zeros(2, 3, 9, 11, dtype="i8")}, INVALID, r"^grad_output\.dtype = ACL_INT64: must be one of "),
-    ({"self": zeros(2, 3, 6, 8, dtype="d")}, INVALID, r"^self\.dtype = ACL_DOUBLE: must equal grad_output\.dtype = "),
-    ({"out": zeros(2, 3, 6, 8, dtype="F")}, INVALID, r"^out\.dtype = ACL_COMPLEX64: must equal \w+\.dtype = ACL_"),
+    ({"grad_output": zeros(2, 3, 9, 11, dtype="i8")}, INVALID, r"^grad_output\.dtype = int64: must be one of "),
+    ({"self": zeros(2, 3, 6, 8, dtype="d")}, INVALID, r"^self\.dtype = float64: must equal grad_output\.dtype = "),
+    ({"out": zeros(2, 3, 6, 8, dtype="F")}, INVALID, r"^out\.dtype = complex64: must equal \w+\.dtype = "),
     ({"grad_output": zeros(9, 11)}, INVALID, r"^(grad_output|self)\.(rank|format) = .*: must"),
     ({"self": (6, 8)}, INVALID, r"^self\.(rank|format) = .*: must"),
     ({"out": zeros(3, 6, 8)}, INVALID, r"^out\.(rank|format) = .*: must"),
@@ -433,8 +433,8 @@ ONE_CALL_REFUSALS = [
     ({"padding": -4}, INVALID, r"^padding = .*-4.*: must leave a padded height >= 1 "),
     ({"padding": (-9, 1, 0, 0)}, INVALID, r"^padding = \(-9, 1, 0, 0\): must leave a padded width >= 1 "),
     ({"padding": (0, 0, -3, -3)}, INVALID, r"^padding = \(0, 0, -3, -3\): must leave a padded height >= 1 "),
-    ({"padding": 1}, INVALID, r"^grad_output\.shape = \(2, 3, 9, 11\): must be .* = \(2, 3, 8, 10\)$"),
-    ({"self": (2, 4, 6, 8)}, INVALID, r"^grad_output\.shape = \(2, 3, 9, 11\): must be .* = \(2, 4, 9, 11\)$"),
+    ({"padding": 1}, INVALID, r"^grad_output\.shape = \(2, 3, 9, 11\): expected \(2, 3, 8, 10\), padded from self \("),
+    ({"self": (2, 4, 6, 8)}, INVALID, r"^grad_output\.shape = .*: expected \(2, 4, 9, 11\), padded from self \(2, 4, "),
     ({"self": (2, 0, 6, 8), "grad_output": zeros(2, 0, 9, 11)}, INVALID, r"^self\.shape = .*: C, H and W must be > 0$"),
     ({"self": (2, 3, -6, 8)}, INVALID, r"^self\b"),
     ({"out": zeros(2, 3, 8, 6)}, INVALID, r"^out\.shape = \(2, 3, 8, 6\): must be self\.shape = \(2, 3, 6, 8\)$"),

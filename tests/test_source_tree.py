@@ -64,17 +64,29 @@ def test_contributing_names_what_exists():
     assert {name for name in missing if not re.search(r"OP\b|OP_|op_", name)} == set()
 
 
+def test_the_sizes_of_arrays_in_cython_are_those_in_c():
+    """Cython must know the numbers by itself."""
+    headers = text("aclnn_bw/_core/types.h") + text("aclnn_bw/_core/operators.h")
+    in_c = dict(re.findall(r"ACLNN_BW_(MAX_\w+) = (\d+)", headers))
+    in_cython = dict(re.findall(r"^    (MAX_\w+) = (\d+)", text("aclnn_bw/_core/types.pxd"), re.MULTILINE))
+    assert len(in_c) == 6
+    assert in_cython == in_c
+
+
 def test_contributing_names_every_folder():
     contributing = text("CONTRIBUTING.md")
     for name in ("aclnn_bw", "_core", "_face", "_kernels", "_capi", "include"):
         assert f"`{'' if name == 'aclnn_bw' else 'aclnn_bw/'}{name}/`" in contributing, name
+    folders = re.findall(r"`([\w/]+/)`", "".join(re.findall(r"^\| (`.*?) \|", contributing, re.MULTILINE)))
+    assert {"tests/", "tests/operators/", "docs/", "benchmarks/", "examples/"} <= {*folders}
+    assert [folder for folder in folders if not (ROOT / folder).is_dir()] == []
 
 
 def test_a_source_folder_that_is_not_compiled_says_so(tmp_path):
     shutil.copytree(ROOT / "aclnn_bw", tmp_path / "aclnn_bw", ignore=shutil.ignore_patterns("*.so", "*.pyd"))
-    done = subprocess.run(
-        [sys.executable, "-c", "import aclnn_bw"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    # Where the package is installed in place, a finder of pip's would find what is compiled there.
+    code = "import sys; sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f)]; import aclnn_bw"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "ImportError: aclnn_bw is imported from a source folder that is not compiled" in done.stderr
 
@@ -102,3 +114,11 @@ def test_kernels_can_be_held_in_mind(path):
     assert [name for name, length in functions(path) if length > 80] == []
     if not path.name.startswith("simd"):
         assert INTRINSIC.search(source) is None
+
+
+def test_every_fault_has_its_place():
+    """What tests/fuzz/faults.py plants must be there still when the kernels have changed."""
+    script = ROOT / "tests" / "fuzz" / "faults.py"
+    done = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\d{3} faults$", done.stdout, re.MULTILINE)

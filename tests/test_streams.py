@@ -15,14 +15,12 @@ import weakref
 import numpy as np
 import pytest
 from engine_helpers import (
-    OPERATORS,
     Failure,
     Gate,
     Note,
     argmax_indices,
     bad_index,
     check_k3s1p1,
-    each_operator,
     expected,
     gradient,
     phase2,
@@ -33,6 +31,7 @@ from engine_helpers import (
     sentinel_array,
     untouched,
 )
+from operators import OPERATORS, each_operator
 
 import aclnn_bw as a
 
@@ -253,6 +252,11 @@ def test_something_that_is_no_stream(thing):
             call(thing)
     phase2(size, executor)
     check_k3s1p1(grad_output, grad_input)
+
+
+def test_a_stream_is_no_array(stream):
+    with pytest.raises(TypeError, match=r"^aclrtStream: is no array$"):
+        np.asarray(stream)
 
 
 def test_streams_are_not_copied(stream):

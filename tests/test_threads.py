@@ -1,5 +1,6 @@
 """Thread counts, their sources, the frozen plan, calls from many threads, forks, and torch beside us."""
 
+import asyncio
 import contextvars
 import os
 import re
@@ -9,17 +10,15 @@ import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from engine_helpers import (
     NUMPY_DTYPE,
-    OPERATORS,
-    TAKEN,
     argmax_indices,
     bad_index,
     check_k3s1p1,
-    each_operator,
     expected,
     gradient,
     label,
@@ -28,6 +27,7 @@ from engine_helpers import (
     run_python,
     sentinel_array,
 )
+from operators import OPERATORS, TAKEN, each_operator
 
 import aclnn_bw as a
 
@@ -102,8 +102,9 @@ def test_counts_out_of_range(restored, count):
 
 @pytest.mark.parametrize("count", [1.0, True, "2", None, [2], np.float64(2)], ids=label)
 def test_counts_of_another_type(restored, count):
-    with pytest.raises(TypeError):
-        a.set_num_threads(count)
+    if count is not None:
+        with pytest.raises(TypeError):
+            a.set_num_threads(count)
     with pytest.raises(TypeError), a.num_threads(count):
         pass
     assert a.get_num_threads() == restored
@@ -113,6 +114,49 @@ def test_numpy_integers_serve(restored):
     a.set_num_threads(np.int64(3))
     assert a.get_num_threads() == 3
     assert type(a.get_num_threads()) is int
+
+
+def test_none_sets_what_held_at_import():
+    for environment in ({"ACLNN_BW_NUM_THREADS": "3"}, {"OMP_NUM_THREADS": "4,2"}, {}):
+        code = """
+            first = a.get_num_threads()
+            os.environ.update(ACLNN_BW_NUM_THREADS="7")
+            a.set_num_threads(first + 1)
+            a.set_num_threads(None)
+            print(first, a.get_num_threads())
+        """
+        first, then = fresh("import os\n" + textwrap.dedent(code), environment=environment).split()
+        assert first == then == next(iter(environment.values()), first)[0]
+
+
+def test_pools_get_the_context_as_the_documentation_says(restored):
+    a.set_num_threads(5)
+
+    def seen():
+        return a.get_num_threads(), a.aclrtGetSocName()
+
+    with a.num_threads(2), a.soc("Ascend310P"):
+        with ThreadPoolExecutor(1) as pool:
+            inherits = getattr(sys.flags, "thread_inherit_context", False)
+            assert pool.submit(seen).result() == ((2, "Ascend310P") if inherits else (5, "Ascend910B"))
+            assert pool.submit(contextvars.copy_context().run, seen).result() == (2, "Ascend310P")
+        assert asyncio.run(asyncio.to_thread(seen)) == (2, "Ascend310P")
+    with ThreadPoolExecutor(1, initializer=a.num_threads(3).__enter__) as pool:
+        assert pool.submit(a.get_num_threads).result() == 3
+    with ThreadPoolExecutor(1, initializer=a.soc("Ascend910").__enter__) as pool:
+        assert pool.submit(a.aclrtGetSocName).result() == "Ascend910"
+
+
+def test_openmps_own_default_is_not_read():
+    """As the documentation says of threadpoolctl, which sets it."""
+    pytest.importorskip("threadpoolctl")
+    code = """
+        import threadpoolctl
+        a.set_num_threads(2)
+        with threadpoolctl.threadpool_limits(1):
+            print(make()[1].explain().threads)
+    """
+    assert fresh(code) == ("2" if has_openmp() else "1")
 
 
 def test_the_setting_holds_in_every_thread(restored):
@@ -748,7 +792,8 @@ def test_messages_of_bad_indices_stay_with_their_threads():
 def test_a_forked_child_runs_every_operator_serially():
     code = """
         sys.path.insert(0, sys.argv[1])
-        from engine_helpers import OPERATORS, argmax_indices
+        from engine_helpers import argmax_indices
+        from operators import OPERATORS
 
         a.set_num_threads(2)
         with a.soc("Host"):

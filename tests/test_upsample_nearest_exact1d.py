@@ -1,4 +1,4 @@
-"""UpsampleNearestExact1dBackward: the index map, and the sums against the twin in reference.py and each other."""
+"""UpsampleNearestExact1dBackward: the index map, and the sums against the twin and each other."""
 
 import ctypes
 import json
@@ -32,6 +32,7 @@ from helpers import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operators import upsample_nearest_exact1d_backward as upsample_twin
 
 import aclnn_bw
 
@@ -82,7 +83,7 @@ def two_phase(grad, resize, out=None, on="Host", stream=None):
 def assert_is_right(result, grad, resize):
     """The result against the twin, within the error bound."""
     wide = oracle_type(result.dtype)
-    twin, size, scales = reference.upsample_nearest_exact1d_backward_quick, resize.input_size, resize.scales
+    twin, size, scales = upsample_twin.upsample_nearest_exact1d_backward_quick, resize.input_size, resize.scales
     with np.errstate(invalid="ignore"):
         exact, sum_abs = (twin(values, size, scales, wide) for values in (grad, abs(grad.astype(wide))))
     assert_is_sum(result, exact, sum_abs, twin(np.ones(grad.shape[-1]), size[-1:], scales))
@@ -164,7 +165,7 @@ MAPS = [
 @pytest.mark.parametrize(("resize", "expected"), MAPS, ids=str)
 def test_map_by_hand(resize, expected):
     length = resize.output_length
-    index = reference.nearest_exact_index(np.arange(length), resize.input_length, length, resize.scales)
+    index = upsample_twin.nearest_exact_index(np.arange(length), resize.input_length, length, resize.scales)
     assert index.tolist() == expected
     one_hot = one_call(np.eye(length)[None], resize._replace(leading=(1, length)))[0]
     assert one_hot.argmax(axis=1).tolist() == expected
@@ -173,7 +174,8 @@ def test_map_by_hand(resize, expected):
 
 def test_twin_by_hand():
     grad = np.array([[[1.0, 20, 300, 4000, 50000]]])
-    for twin in (reference.upsample_nearest_exact1d_backward, reference.upsample_nearest_exact1d_backward_quick):
+    literal = upsample_twin.upsample_nearest_exact1d_backward
+    for twin in (literal, upsample_twin.upsample_nearest_exact1d_backward_quick):
         assert twin(grad, (1, 1, 3)).tolist() == [[[21, 300, 54000]]]
         assert twin(grad, (1, 1, 3), 1.0).tolist() == [[[1, 20, 54300]]]
         assert twin(grad, (1, 1, 7)).tolist() == [[[1, 0, 20, 300, 4000, 0, 50000]]]
@@ -191,7 +193,7 @@ seeds = st.integers(0, 2**32 - 1)
 @given(resizes)
 def test_map_is_monotone_and_stays_inside(resize):
     length = resize.output_length
-    index = reference.nearest_exact_index(np.arange(length), resize.input_length, length, resize.scales)
+    index = upsample_twin.nearest_exact_index(np.arange(length), resize.input_length, length, resize.scales)
     assert 0 <= index[0] <= index[-1] < resize.input_length
     assert np.all(np.diff(index) >= 0)
 
@@ -200,9 +202,9 @@ def test_map_is_monotone_and_stays_inside(resize):
 def test_is_the_adjoint_of_the_forward(resize, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal(resize.input_size), resize.gradients(rng, "float64")
-    forward = reference.upsample_nearest_exact1d(x, resize.output_length, resize.scales)
-    backward = reference.upsample_nearest_exact1d_backward(y, x.shape, resize.scales)
-    quick = reference.upsample_nearest_exact1d_backward_quick(y, x.shape, resize.scales)
+    forward = upsample_twin.upsample_nearest_exact1d(x, resize.output_length, resize.scales)
+    backward = upsample_twin.upsample_nearest_exact1d_backward(y, x.shape, resize.scales)
+    quick = upsample_twin.upsample_nearest_exact1d_backward_quick(y, x.shape, resize.scales)
     tolerance = 1e-13 * (np.vdot(abs(forward), abs(y)) + 1)
     for gradient in (backward, quick, one_call(y, resize), two_phase(y, resize)):
         assert abs(np.vdot(forward, y) - np.vdot(x, gradient)) <= tolerance
@@ -221,13 +223,13 @@ def test_every_small_pair_of_lengths(scales, step):
     wrong = []
     for before, after in list(product(range(1, 65), repeat=2))[::step]:
         resize = Resize(before, after, scales, (1, after))
-        index = reference.nearest_exact_index(np.arange(after), before, after, scales)
+        index = upsample_twin.nearest_exact_index(np.arange(after), before, after, scales)
         one_hot = np.zeros((1, after, before), np.float32)
         one_hot[0, np.arange(after), index] = 1
         good = np.array_equal(one_call(np.eye(after, dtype=np.float32)[None], resize), one_hot)
         whole = rng.integers(-255, 256, (1, 2, after)).astype(np.float32)
         resize = resize._replace(leading=(1, 2))
-        sums = reference.upsample_nearest_exact1d_backward_quick(whole, resize.input_size, scales, np.float32)
+        sums = upsample_twin.upsample_nearest_exact1d_backward_quick(whole, resize.input_size, scales, np.float32)
         for dtype in DTYPES.values():
             good = good and np.array_equal(one_call(whole.astype(dtype), resize), sums.astype(dtype))
         if not good:
@@ -266,13 +268,13 @@ def test_scales_of_negative_zero_and_none_are_zero(dtype, rng):
 def test_rows_beyond_the_integers_of_float32():
     """From 2**23 on, j + 0.5 is a tie in float32: even where the lengths are equal the map is no identity."""
     length = 2**24 + 5
-    index = reference.nearest_exact_index(np.arange(length), length, length)
+    index = upsample_twin.nearest_exact_index(np.arange(length), length, length)
     assert not np.array_equal(index, np.arange(length))
     weights = 1 + np.arange(length) % 5
     grad = weights.astype(np.float32)[None, None]
     for resize in (Resize(length, length, 0.0, (1, 1)), Resize(2**23 + 9, length, 1.7, (1, 1))):
         if resize.scales:
-            index = reference.nearest_exact_index(np.arange(length), resize.input_length, length, resize.scales)
+            index = upsample_twin.nearest_exact_index(np.arange(length), resize.input_length, length, resize.scales)
         result = one_call(grad, resize)[0, 0]
         assert np.array_equal(result, np.bincount(index, weights, resize.input_length))
 
@@ -374,7 +376,7 @@ def test_exact_sums_bit_by_bit(resize, dtype, rng):
     fraction = {"float32": 10, "float64": 10, "float16": 10, "bfloat16": 7}[dtype]
     whole = rng.integers(2**fraction, 2 ** (fraction + 1), (*resize.leading, resize.output_length))
     grad = whole * rng.choice([-1, 1], whole.shape) * 2.0**-fraction
-    exact = reference.upsample_nearest_exact1d_backward_quick(grad, resize.input_size, resize.scales)
+    exact = upsample_twin.upsample_nearest_exact1d_backward_quick(grad, resize.input_size, resize.scales)
     assert np.all(exact.astype(np.float32) == exact)
     rounding = {"float16": reference.round_float16, "bfloat16": reference.round_bfloat16}.get(dtype, np.float64)
     assert_same_bytes(one_call(grad.astype(DTYPES[dtype]), resize), rounding(exact).astype(DTYPES[dtype]))
@@ -406,7 +408,7 @@ def test_zeros_have_no_sign(resize, dtype, rng):
 @every_kind
 def test_subnormal_sums_bit_by_bit(resize, dtype, rng):
     whole = rng.integers(-3, 4, (*resize.leading, resize.output_length))
-    expected = reference.upsample_nearest_exact1d_backward_quick(whole, resize.input_size, resize.scales)
+    expected = upsample_twin.upsample_nearest_exact1d_backward_quick(whole, resize.input_size, resize.scales)
     grad, expected = ((values * SMALLEST[dtype]).astype(DTYPES[dtype]) for values in (whole, expected))
     assert_same_bytes(one_call(grad, resize), expected)
 
@@ -420,7 +422,7 @@ def test_nan_and_inf_reach_exactly_their_elements(resize, dtype, rng):
         marked = clean.copy()
         marked[1, 2, place] = value
         reached = np.zeros(resize.input_size, bool)
-        reached[1, 2, reference.nearest_exact_index(place, resize.input_length, length, resize.scales)] = True
+        reached[1, 2, upsample_twin.nearest_exact_index(place, resize.input_length, length, resize.scales)] = True
         result, without = one_call(marked, resize), one_call(clean, resize)
         assert_same_bytes(result[~reached], without[~reached])
         assert_same_bytes(result[reached], np.full_like(result[reached], value))

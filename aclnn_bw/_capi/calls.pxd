@@ -7,6 +7,7 @@ cdef extern from "acl/acl.h" nogil:
     ctypedef void* aclrtStream
     ctypedef int aclDataType
     ctypedef int aclFormat
+    size_t aclDataTypeSize(aclDataType dataType) noexcept
 
 cdef extern from "aclnn/acl_meta.h" nogil:
     ctypedef int32_t aclnnStatus
@@ -43,3 +44,4 @@ cdef extern from "calls.h" nogil:
     aclnnStatus phase_2 "aclnn_bw_phase_2" (
         const char* name, int op, void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
         aclrtStream stream) noexcept
+    int no_size "aclnn_bw_no_size" (int dtype) noexcept

@@ -12,14 +12,15 @@ from aclnn_bw._core.dispatch cimport load_kernels
 from aclnn_bw._core.executor cimport (
     accept, delete_executor, finish, make_repeatable, rebind, retract, run_range,
 )
-from aclnn_bw._core.names cimport TEXT, choose, tuple_text
+from aclnn_bw._core.names cimport TEXT, choose, dtype_name, tuple_text
 from aclnn_bw._core.operators cimport operator_of
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.tensor cimport item_size, make_row_major, tensor_bounds, tensor_meets, tensor_size
 from aclnn_bw._core.types cimport (
-    C_CALL, DT_COMPLEX128, DT_COMPLEX64, ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR,
-    MAX_ARRAYS, MAX_INTS, MAX_NUMBERS, MAX_RANK, MAX_TENSORS, MISALIGNED, READ, SUCCESS, WRITABLE, WRITTEN, Arguments,
-    Context, Executor, IntArray, KernelTable, Run, Tensor,
+    C_CALL, DT_COMPLEX128, DT_COMPLEX32, DT_COMPLEX64, DT_FLOAT4_E2M1, DT_INT4, DT_STRING, DT_UINT1,
+    ERR_CREATE_EXECUTOR, ERR_INNER, ERR_INNER_NULLPTR, ERR_INVALID, ERR_NULLPTR, MAX_ARRAYS, MAX_INTS, MAX_NUMBERS,
+    MAX_RANK, MAX_TENSORS, MISALIGNED, READ, SUCCESS, WRITABLE, WRITTEN, Arguments, Context, Executor, IntArray,
+    KernelTable, Run, Tensor,
 )
 
 cdef extern from "runtime.h" nogil:
@@ -55,7 +56,7 @@ cdef extern from "handles.h" nogil:
     ctypedef struct Slot "aclnn_bw_slot":
         void* object
         pthread_mutex_t lock
-        (const void*)[4] given
+        (const void*)[MAX_TENSORS] given
         void* room
     Slots executors "aclnn_bw_executors"
     Slot* take_slot "aclnn_bw_take_slot" (Slots* slots) noexcept
@@ -113,7 +114,7 @@ cdef inline const IntArray* array_of(const aclIntArray* array) noexcept nogil:
 cdef inline void point_at(Tensor* tensor, void* data) noexcept nogil:
     """Where the storage is; the memory is the caller's, and taken to be writable."""
     cdef int64_t alignment = item_size(tensor.dtype)
-    if tensor.dtype in (DT_COMPLEX64, DT_COMPLEX128):
+    if tensor.dtype in (DT_COMPLEX32, DT_COMPLEX64, DT_COMPLEX128):
         alignment //= 2
     tensor.data = <char*>data
     tensor.flags = WRITABLE if <int64_t>(<uintptr_t>data & <uintptr_t>(alignment - 1)) == 0 else WRITABLE | MISALIGNED
@@ -135,6 +136,16 @@ cdef int64_t count_of(const int64_t* dims, uint64_t rank) noexcept nogil:
     return count
 
 
+cdef size_t aclDataTypeSize(aclDataType dataType) noexcept nogil:
+    return <size_t>item_size(dataType)
+
+
+cdef int no_size(int dtype) noexcept nogil:
+    if dtype in (DT_STRING, DT_INT4, DT_UINT1, DT_FLOAT4_E2M1):
+        return refuse(ERR_INVALID, "dataType = %s: must be a dtype with a size in bytes", dtype_name(dtype))
+    return refuse(ERR_INVALID, "dataType = %d: must be a dtype with a size in bytes", dtype)
+
+
 cdef int describe(Tensor* tensor, const int64_t* dims, uint64_t rank, int dtype, const int64_t* strides, int64_t offset,
                   int format, const int64_t* storage, uint64_t storage_rank, void* data) noexcept nogil:
     """Fill the descriptor, or refuse what makes no sense."""
@@ -146,7 +157,7 @@ cdef int describe(Tensor* tensor, const int64_t* dims, uint64_t rank, int dtype,
     if rank > MAX_RANK:
         return refuse(ERR_INVALID, "viewDimsNum = %llu: must be at most %d", <unsigned long long>rank, <int>MAX_RANK)
     if item_size(dtype) == 0:
-        return refuse(ERR_INVALID, "dataType = %d: must be a dtype with a size", dtype)
+        return no_size(dtype)
     if format not in (-1, 0, 1, 2, 3, 4, 12, 16, 27, 29, 30, 32, 33, 35, 47):
         return refuse(ERR_INVALID, "format = %d: must be one of aclFormat", format)
     if count_of(dims, rank) < 0:

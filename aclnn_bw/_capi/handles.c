@@ -3,10 +3,11 @@
 
 #include <stdlib.h>
 
-/* A handle: generation << 24 | index << 2 | kind << 1 | 1, which is odd and so no object's address. */
+/* A handle: generation << 24 | index << 3 | kind << 1 | 1, which is odd and so no object's address. */
 _Static_assert(sizeof(void *) == 8, "handles are numbers of 64 bits");
 
-enum { CHUNK = 256, CHUNKS = 4096, INDEX_SHIFT = 2, GENERATION_SHIFT = 24 };
+enum { CHUNK = 256, CHUNKS = 4096, INDEX_SHIFT = 3, GENERATION_SHIFT = 24 };
+_Static_assert(CHUNK * CHUNKS <= 1 << (GENERATION_SHIFT - INDEX_SHIFT), "an index lies below the generation");
 #define VALID UINT64_C(1)
 #define REFERENCE UINT64_C(2)
 #define REFERENCES ((UINT64_C(1) << GENERATION_SHIFT) - REFERENCE)
@@ -23,6 +24,10 @@ struct aclnn_bw_slots {
 
 aclnn_bw_slots aclnn_bw_executors = {0, PTHREAD_MUTEX_INITIALIZER, {0}, 0, NOBODY};
 aclnn_bw_slots aclnn_bw_streams = {1, PTHREAD_MUTEX_INITIALIZER, {0}, 0, NOBODY};
+aclnn_bw_slots aclnn_bw_events = {2, PTHREAD_MUTEX_INITIALIZER, {0}, 0, NOBODY};
+aclnn_bw_slots aclnn_bw_contexts = {3, PTHREAD_MUTEX_INITIALIZER, {0}, 0, NOBODY};
+static aclnn_bw_slots *const tables[] = {&aclnn_bw_executors, &aclnn_bw_streams, &aclnn_bw_events, &aclnn_bw_contexts};
+enum { TABLES = sizeof tables / sizeof *tables };
 
 uint32_t aclnn_bw_slot_count(aclnn_bw_slots *slots) { return __atomic_load_n(&slots->count, __ATOMIC_ACQUIRE); }
 
@@ -113,7 +118,7 @@ aclnn_bw_slot *aclnn_bw_acquire(aclnn_bw_slots *slots, const void *handle)
     uint64_t number = (uint64_t)(uintptr_t)handle;
     uint64_t index = (number & ((UINT64_C(1) << GENERATION_SHIFT) - 1)) >> INDEX_SHIFT;
     aclnn_bw_slot *slot;
-    if ((number & 3) != (slots->kind << 1 | 1))
+    if ((number & ((1 << INDEX_SHIFT) - 1)) != (slots->kind << 1 | 1))
         return NULL;
     slot = slot_at(slots, index);
     return slot ? refer(slot, 0, number >> GENERATION_SHIFT) : NULL;
@@ -140,14 +145,14 @@ int aclnn_bw_release(aclnn_bw_slot *slot)
 
 void aclnn_bw_lock_tables(void)
 {
-    pthread_mutex_lock(&aclnn_bw_executors.lock);
-    pthread_mutex_lock(&aclnn_bw_streams.lock);
+    for (int i = 0; i < TABLES; i++)
+        pthread_mutex_lock(&tables[i]->lock);
 }
 
 void aclnn_bw_unlock_tables(void)
 {
-    pthread_mutex_unlock(&aclnn_bw_streams.lock);
-    pthread_mutex_unlock(&aclnn_bw_executors.lock);
+    for (int i = TABLES - 1; i >= 0; i--)
+        pthread_mutex_unlock(&tables[i]->lock);
 }
 
 void *aclnn_bw_object_at(aclnn_bw_slots *slots, uint32_t index) { return slot_at(slots, index)->object; }

@@ -1,4 +1,4 @@
-/* Handles of executors and streams: numbers, not pointers, and none is given out twice.
+/* Handles of executors, streams, events and contexts: numbers, not pointers, and none is given out twice.
  *
  * A handle names a slot and the generation of its use. Whether it is still valid is read from the slot, which is never
  * freed while the program runs, so a handle that is used too late is told apart without touching freed memory.
@@ -9,7 +9,9 @@
 #include <pthread.h>
 #include <stdint.h>
 
-enum { ACLNN_BW_MOST_TENSORS = 4, ACLNN_BW_ROOM = 2752 };
+#include "types.h"
+
+enum { ACLNN_BW_ROOM = 2752 };
 
 typedef struct {
     uint64_t word; /* atomic: generation << 24 | references << 1 | whether the handle is valid */
@@ -17,13 +19,13 @@ typedef struct {
     uint32_t next; /* in the list of free slots */
     void *object;
     pthread_mutex_t lock;                     /* of the object, for whoever holds a reference */
-    const void *given[ACLNN_BW_MOST_TENSORS]; /* the tensors of phase 1, to be compared only */
+    const void *given[ACLNN_BW_MAX_TENSORS]; /* the tensors of phase 1, to be compared only */
     void *room;                               /* ACLNN_BW_ROOM bytes that stay with an executor's slot */
 } aclnn_bw_slot;
 
 /* One table for each kind of handle. */
 typedef struct aclnn_bw_slots aclnn_bw_slots;
-extern aclnn_bw_slots aclnn_bw_executors, aclnn_bw_streams;
+extern aclnn_bw_slots aclnn_bw_executors, aclnn_bw_streams, aclnn_bw_events, aclnn_bw_contexts;
 
 /* A slot that nobody else has; null without memory. Give it a handle, or give it back. */
 aclnn_bw_slot *aclnn_bw_take_slot(aclnn_bw_slots *slots);

@@ -1,9 +1,7 @@
-/* The runtime's calls: settings, devices, memory, copies and streams. The device is the host. */
+/* The runtime's calls but those of streams.c: settings, devices, contexts, memory, copies. The device is the host. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
-#include "runtime.h"
-
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -11,20 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "acl/acl.h"
 #include "aclnn/aclnn_base.h"
 #include "handles.h"
+#include "internal.h"
+#include "products.h"
 
-enum { RUNTIME_ERROR = 361001, FIND_KERNEL_ERROR = 561003, INVALID = 161002, MESSAGE = 1024, MOST_THREADS = 65535 };
+enum { FIND_KERNEL_ERROR = 561003, INVALID = 161002, MOST_THREADS = 65535 };
 enum { ISA_NONE = 0, ISA_BASELINE = 1 };
 
-__attribute__((format(printf, 2, 3))) int aclnn_bw_refuse(int status, const char *format, ...);
-const char *aclnn_bw_recent_message(void);
-void aclnn_bw_forget_message(void);
 int aclnn_bw_best_isa(void);
-
-#define refuse aclnn_bw_refuse
-#define logged(call, status) aclnn_bw_logged(call, status, NULL)
+#define not_null aclnn_bw_not_null
+#define device_is_set aclnn_bw_device_is_set
 
 /* ---- settings -------------------------------------------------------------------------------------------------- */
 
@@ -35,16 +30,22 @@ static char problem[256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int forked;
 
+static int layout_of(const char *name)
+{
+    return !strcmp(name, layouts[0]) ? 0 : !strcmp(name, layouts[1]) ? 1 : -1;
+}
+
 /* The number of a name in the environment; the problem is noted where it does not exist. */
-static int choice(const char *variable, const char *const *names, int count, int otherwise)
+static int choice(const char *variable, int (*number_of)(const char *), const char *const *names, int count,
+                  int otherwise)
 {
     const char *value = getenv(variable);
-    int used;
+    int used, number;
     if (!value || !*value)
         return otherwise;
-    for (int i = 0; i < count; i++)
-        if (!strcmp(value, names[i]))
-            return i;
+    number = number_of(value);
+    if (number >= 0)
+        return number;
     used = snprintf(problem, sizeof problem, "%s = '%.40s': must be one of", variable, value);
     for (int i = 0; i < count; i++)
         used += snprintf(problem + used, sizeof problem - (size_t)used, "%s '%s'", i ? "," : "", names[i]);
@@ -124,8 +125,8 @@ static void read_settings(void)
     int isa = instruction_set();
     settings.reading++;
     settings.problem = NULL;
-    settings.product = choice("ACLNN_BW_SOC", products, 4, 2);
-    settings.mask_layout = choice("ACLNN_BW_MASK_LAYOUT", layouts, 2, 0);
+    settings.product = choice("ACLNN_BW_SOC", aclnn_bw_product_of, products, 4, 2);
+    settings.mask_layout = choice("ACLNN_BW_MASK_LAYOUT", layout_of, layouts, 2, 0);
     settings.cores = available_cores();
     settings.threads = thread_count(settings.cores);
     settings.async = flag("ACLNN_BW_ASYNC");
@@ -167,157 +168,31 @@ int aclnn_bw_logged(const char *call, int status, const uint64_t *workspace_size
     return status;
 }
 
-/* ---- streams --------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-    aclnn_bw_job *first, **last;
-    pthread_mutex_t draining; /* one thread at a time, so that the work stays in order */
-    int failure;
-    char message[MESSAGE];
-} queue;
-
-static pthread_mutex_t queues = PTHREAD_MUTEX_INITIALIZER; /* of the lists of jobs, and of failures */
-static queue default_queue = {NULL, &default_queue.first, PTHREAD_MUTEX_INITIALIZER, 0, {0}};
-
-/* The queue of a stream, and the slot to be released after use (null for the default stream); null if it is none. */
-static queue *queue_of(void *stream, aclnn_bw_slot **slot)
-{
-    *slot = NULL;
-    if (!stream)
-        return &default_queue;
-    *slot = aclnn_bw_acquire(&aclnn_bw_streams, stream);
-    return *slot ? (*slot)->object : NULL;
-}
-
-/* Runs what is queued; the first failure is kept for whoever synchronizes. A job leaves the queue when it is done, so
- * that in_use finds the one that runs, too. */
-static void drain(queue *q)
-{
-    pthread_mutex_lock(&q->draining);
-    pthread_mutex_lock(&queues);
-    for (aclnn_bw_job *job = q->first; job; job = q->first) {
-        int status;
-        pthread_mutex_unlock(&queues);
-        status = job->work(job);
-        pthread_mutex_lock(&queues);
-        if (status && !q->failure) {
-            q->failure = status;
-            snprintf(q->message, sizeof q->message, "%s", aclnn_bw_recent_message());
-        }
-        if (!(q->first = job->next))
-            q->last = &q->first;
-        pthread_mutex_unlock(&queues);
-        job->end(job);
-        pthread_mutex_lock(&queues);
-    }
-    pthread_mutex_unlock(&queues);
-    pthread_mutex_unlock(&q->draining);
-}
-
-static void let_go(aclnn_bw_slot *slot)
-{
-    if (slot && aclnn_bw_release(slot)) {
-        queue *q = slot->object;
-        drain(q); /* what was submitted while the stream was destroyed */
-        slot->object = NULL;
-        pthread_mutex_destroy(&q->draining);
-        free(q);
-        aclnn_bw_give_slot(&aclnn_bw_streams, slot);
-    }
-}
-
-int aclnn_bw_check_stream(void *stream)
-{
-    aclnn_bw_slot *slot;
-    if (!stream)
-        return 0;
-    if (!queue_of(stream, &slot))
-        return refuse(RUNTIME_ERROR, "stream: is none, or has been destroyed");
-    let_go(slot);
-    return 0;
-}
-
-int aclnn_bw_submit(void *stream, aclnn_bw_job *job)
-{
-    aclnn_bw_slot *slot;
-    queue *q = queue_of(stream, &slot);
-    if (!q)
-        return refuse(RUNTIME_ERROR, "stream: is none, or has been destroyed");
-    job->next = NULL;
-    pthread_mutex_lock(&queues);
-    *q->last = job;
-    q->last = &job->next;
-    pthread_mutex_unlock(&queues);
-    let_go(slot);
-    return 0;
-}
-
-static int take_failure(queue *q)
-{
-    int failure;
-    drain(q);
-    pthread_mutex_lock(&queues);
-    failure = q->failure;
-    q->failure = 0;
-    if (failure)
-        refuse(failure, "%s", q->message);
-    pthread_mutex_unlock(&queues);
-    return failure;
-}
-
-/* Every stream in turn; the first failure, or 0. */
-static int synchronize_all(void)
-{
-    int failure = take_failure(&default_queue);
-    for (uint32_t i = 0; i < aclnn_bw_slot_count(&aclnn_bw_streams); i++) {
-        aclnn_bw_slot *slot = aclnn_bw_acquire_index(&aclnn_bw_streams, i);
-        if (slot) {
-            int status = failure ? 0 : take_failure(slot->object);
-            if (failure)
-                drain(slot->object);
-            failure = failure ? failure : status;
-            let_go(slot);
-        }
-    }
-    return failure;
-}
-
-static int jobs_use(const queue *q, const char *begin, int64_t size)
-{
-    for (const aclnn_bw_job *job = q->first; job; job = job->next)
-        if (job->uses(job, begin, size))
-            return 1;
-    return 0;
-}
-
-/* Whether work that waits on some stream needs this memory. */
-static int in_use(const char *begin, int64_t size)
-{
-    int used;
-    pthread_mutex_lock(&queues);
-    used = jobs_use(&default_queue, begin, size);
-    for (uint32_t i = 0; !used && i < aclnn_bw_slot_count(&aclnn_bw_streams); i++) {
-        aclnn_bw_slot *slot = aclnn_bw_acquire_index(&aclnn_bw_streams, i);
-        if (slot) {
-            used = jobs_use(slot->object, begin, size);
-            pthread_mutex_unlock(&queues); /* the last to let a stream go drains it */
-            let_go(slot);
-            pthread_mutex_lock(&queues);
-        }
-    }
-    pthread_mutex_unlock(&queues);
-    return used;
-}
-
 /* ---- begin, end, devices --------------------------------------------------------------------------------------- */
 
 static int initialized; /* atomic */
-static _Thread_local int device = -1;
+static _Thread_local aclrtContext current; /* of the calling thread; null: it has set no device */
+static int default_context;                /* stands for itself: its address is even, and so no handle */
 
-static int device_is_set(void)
+static int context_exists(aclrtContext context)
 {
-    return device < 0 ? refuse(ACL_ERROR_RT_CONTEXT_NULL, "device: the calling thread must call aclrtSetDevice first")
-                      : 0;
+    aclnn_bw_slot *slot;
+    if (context == &default_context)
+        return 1;
+    slot = aclnn_bw_acquire(&aclnn_bw_contexts, context);
+    if (slot && aclnn_bw_release(slot))
+        aclnn_bw_give_slot(&aclnn_bw_contexts, slot);
+    return slot != NULL;
+}
+
+int aclnn_bw_device_is_set(void)
+{
+    if (!current)
+        return refuse(ACL_ERROR_RT_CONTEXT_NULL, "device: the calling thread must call aclrtSetDevice first");
+    if (!context_exists(current))
+        return refuse(ACL_ERROR_RT_CONTEXT_NULL, "context: the calling thread's has been destroyed; call "
+                      "aclrtSetCurrentContext or aclrtSetDevice");
+    return 0;
 }
 
 static int check_device(int32_t id)
@@ -325,7 +200,7 @@ static int check_device(int32_t id)
     return id ? refuse(ACL_ERROR_RT_INVALID_DEVICEID, "deviceId = %d: must be 0, the host", (int)id) : 0;
 }
 
-static int not_null(const char *name, const void *pointer)
+int aclnn_bw_not_null(const char *name, const void *pointer)
 {
     return pointer ? 0 : refuse(ACL_ERROR_INVALID_PARAM, "%s = nullptr: must not be null", name);
 }
@@ -351,7 +226,7 @@ aclError aclFinalize(void)
     if (!__atomic_exchange_n(&initialized, 0, __ATOMIC_ACQ_REL))
         return logged("aclFinalize",
                       refuse(ACL_ERROR_REPEAT_FINALIZE, "aclFinalize: aclInit has not been called since"));
-    return logged("aclFinalize", synchronize_all());
+    return logged("aclFinalize", aclnn_bw_synchronize_all());
 }
 
 aclnnStatus aclnnInit(const char *configPath)
@@ -375,7 +250,7 @@ aclError aclrtSetDevice(int32_t deviceId)
 {
     int status = check_device(deviceId);
     if (!status)
-        device = 0;
+        current = &default_context;
     return logged("aclrtSetDevice", status);
 }
 
@@ -383,8 +258,8 @@ aclError aclrtResetDevice(int32_t deviceId)
 {
     int status = check_device(deviceId);
     if (!status) {
-        status = synchronize_all();
-        device = -1;
+        status = aclnn_bw_synchronize_all();
+        current = NULL;
     }
     return logged("aclrtResetDevice", status);
 }
@@ -414,65 +289,69 @@ const char *aclrtGetSocName(void)
     return name;
 }
 
-/* ---- calls of streams ------------------------------------------------------------------------------------------ */
+/* ---- contexts -------------------------------------------------------------------------------------------------- */
 
-static int create_stream(aclrtStream *stream)
+static int create_context(aclrtContext *context, int32_t deviceId)
 {
     aclnn_bw_slot *slot;
-    queue *q;
-    if (not_null("stream", stream))
+    if (not_null("context", context))
         return ACL_ERROR_INVALID_PARAM;
-    if (device_is_set())
-        return ACL_ERROR_RT_CONTEXT_NULL;
-    slot = aclnn_bw_take_slot(&aclnn_bw_streams);
-    q = calloc(1, sizeof *q);
-    if (!slot || !q) {
-        free(q);
-        if (slot)
-            aclnn_bw_give_slot(&aclnn_bw_streams, slot);
-        return refuse(ACL_ERROR_BAD_ALLOC, "stream: no memory for another one");
-    }
-    q->last = &q->first;
-    pthread_mutex_init(&q->draining, NULL);
-    slot->object = q;
-    *stream = aclnn_bw_publish(&aclnn_bw_streams, slot);
+    if (check_device(deviceId))
+        return ACL_ERROR_RT_INVALID_DEVICEID;
+    slot = aclnn_bw_take_slot(&aclnn_bw_contexts);
+    if (!slot)
+        return refuse(ACL_ERROR_BAD_ALLOC, "context: no memory for another one");
+    *context = current = aclnn_bw_publish(&aclnn_bw_contexts, slot);
     return 0;
 }
 
-aclError aclrtCreateStream(aclrtStream *stream) { return logged("aclrtCreateStream", create_stream(stream)); }
-
-static int no_stream(void)
+aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
 {
-    return refuse(ACL_ERROR_RT_PARAM_INVALID, "stream: is none, or has been destroyed");
+    return logged("aclrtCreateContext", create_context(context, deviceId));
 }
 
-aclError aclrtDestroyStream(aclrtStream stream)
+static int no_context(void)
+{
+    return refuse(ACL_ERROR_RT_PARAM_INVALID, "context: is none, or has been destroyed");
+}
+
+static int destroy_context(aclrtContext context)
 {
     aclnn_bw_slot *slot;
-    queue *q = queue_of(stream, &slot);
-    int status = not_null("stream", stream);
-    if (!status && !q)
-        status = no_stream();
-    if (!status) {
-        status = aclnn_bw_invalidate(slot) ? take_failure(q) : no_stream(); /* none: another thread was faster */
-        let_go(slot);
-    }
-    return logged("aclrtDestroyStream", status);
+    int status;
+    if (not_null("context", context))
+        return ACL_ERROR_INVALID_PARAM;
+    if (context == &default_context)
+        return refuse(ACL_ERROR_RT_PARAM_INVALID, "context: is the default one, which aclrtResetDevice ends");
+    slot = aclnn_bw_acquire(&aclnn_bw_contexts, context);
+    if (!slot)
+        return no_context();
+    status = aclnn_bw_invalidate(slot) ? 0 : no_context(); /* none: another thread was faster */
+    if (aclnn_bw_release(slot))
+        aclnn_bw_give_slot(&aclnn_bw_contexts, slot);
+    return status;
 }
 
-aclError aclrtSynchronizeStream(aclrtStream stream)
+aclError aclrtDestroyContext(aclrtContext context) { return logged("aclrtDestroyContext", destroy_context(context)); }
+
+aclError aclrtSetCurrentContext(aclrtContext context)
 {
-    aclnn_bw_slot *slot;
-    queue *q = queue_of(stream, &slot);
-    int status = q ? take_failure(q) : no_stream();
-    let_go(slot);
-    return logged("aclrtSynchronizeStream", status);
+    int status = not_null("context", context);
+    if (!status)
+        status = context_exists(context) ? 0 : no_context();
+    if (!status)
+        current = context;
+    return logged("aclrtSetCurrentContext", status);
 }
 
-aclError aclrtSynchronizeDevice(void)
+aclError aclrtGetCurrentContext(aclrtContext *context)
 {
-    int status = device_is_set();
-    return logged("aclrtSynchronizeDevice", status ? status : synchronize_all());
+    int status = not_null("context", context);
+    if (!status)
+        status = device_is_set();
+    if (!status)
+        *context = current;
+    return logged("aclrtGetCurrentContext", status);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
@@ -508,7 +387,7 @@ static int may_free(const char *name, const void *begin)
         block *found = *b;
         if (found->begin != begin)
             continue;
-        if (in_use(found->begin, found->size)) {
+        if (aclnn_bw_in_use(found->begin, found->size)) {
             status = refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: work that waits on a stream needs it; synchronize first",
                             name);
         } else {
@@ -565,34 +444,85 @@ aclError aclrtMallocHost(void **hostPtr, size_t size)
 
 aclError aclrtFreeHost(void *hostPtr) { return logged("aclrtFreeHost", release("hostPtr", hostPtr)); }
 
+/* The number behind a word in a file; -1 if there is none. An empty word: the first number. */
+static long long number_in(const char *path, const char *word)
+{
+    FILE *file = fopen(path, "r");
+    char found[64];
+    long long number = -1;
+    while (file && *word && fscanf(file, "%63s", found) == 1 && strcmp(found, word))
+        ;
+    if (file && (fscanf(file, "%lld", &number) != 1 || number < 0))
+        number = -1;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* Of the machine, or of the cgroup where that has less. Its files in memory count as free: they are given up first. */
+static void measure_memory(long long *available, long long *total)
+{
+    const long long page = sysconf(_SC_PAGESIZE), left = number_in("/proc/meminfo", "MemAvailable:");
+    long long limit = number_in("/sys/fs/cgroup/memory.max", ""), files;
+    long long used = number_in("/sys/fs/cgroup/memory.current", "");
+    *total = page * sysconf(_SC_PHYS_PAGES);
+    *available = left < 0 ? page * sysconf(_SC_AVPHYS_PAGES) : left * 1024;
+    files = number_in("/sys/fs/cgroup/memory.stat", "inactive_file");
+    if (limit < 0 || used < 0) {
+        limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");
+        used = number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes", "");
+        files = number_in("/sys/fs/cgroup/memory/memory.stat", "total_inactive_file");
+    }
+    if (limit >= 0 && used >= 0 && limit < *total) {
+        used -= files > 0 && files < used ? files : 0;
+        *total = limit;
+        if (limit - used < *available)
+            *available = limit > used ? limit - used : 0;
+    }
+}
+
+static int memory_info(aclrtMemAttr attr, size_t *available, size_t *total)
+{
+    long long free_bytes, all_bytes;
+    if ((int)attr < ACL_DDR_MEM || (int)attr > ACL_HBM_MEM_P2P_NORMAL)
+        return refuse(ACL_ERROR_INVALID_PARAM, "attr = %d: must be 0 to 9", (int)attr);
+    if (not_null("free", available) || not_null("total", total))
+        return ACL_ERROR_INVALID_PARAM;
+    if (device_is_set())
+        return ACL_ERROR_RT_CONTEXT_NULL;
+    measure_memory(&free_bytes, &all_bytes);
+    *available = (size_t)free_bytes;
+    *total = (size_t)all_bytes;
+    return 0;
+}
+
+aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *available, size_t *total)
+{
+    return logged("aclrtGetMemInfo", memory_info(attr, available, total));
+}
+
 /* ---- fork ------------------------------------------------------------------------------------------------------ */
 
 /* The child has the forking thread alone: whatever lock another thread held would never be given back there. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&blocks_lock);
-    pthread_mutex_lock(&queues);
+    aclnn_bw_lock_streams();
     aclnn_bw_lock_tables();
 }
 
 static void after_fork(void)
 {
     aclnn_bw_unlock_tables();
-    pthread_mutex_unlock(&queues);
+    aclnn_bw_unlock_streams();
     pthread_mutex_unlock(&blocks_lock);
 }
 
-/* Work that another thread was at is still in its queue, and is done again in the child. */
 static void in_child(void)
 {
     forked = 1;
     aclnn_bw_renew_locks();
-    pthread_mutex_init(&default_queue.draining, NULL);
-    for (uint32_t i = 0; i < aclnn_bw_slot_count(&aclnn_bw_streams); i++) {
-        queue *q = aclnn_bw_object_at(&aclnn_bw_streams, i);
-        if (q)
-            pthread_mutex_init(&q->draining, NULL);
-    }
+    aclnn_bw_renew_streams();
     after_fork();
 }
 
@@ -648,7 +578,7 @@ static int copy_uses(const aclnn_bw_job *job, const char *begin, int64_t size)
 static int copy_async(void *dst, const void *src, size_t count, aclrtStream stream)
 {
     copy *c;
-    int status = aclnn_bw_check_stream(stream) ? no_stream() : 0;
+    int status = aclnn_bw_check_stream(stream) ? aclnn_bw_no_stream() : 0;
     if (status)
         return status;
     if (!aclnn_bw_current_settings()->async) {
@@ -659,7 +589,7 @@ static int copy_async(void *dst, const void *src, size_t count, aclrtStream stre
     if (!c)
         return refuse(ACL_ERROR_BAD_ALLOC, "stream: no memory for another copy");
     *c = (copy){{NULL, do_copy, end_copy, copy_uses}, dst, src, count};
-    status = aclnn_bw_submit(stream, &c->job) ? no_stream() : 0;
+    status = aclnn_bw_submit(stream, &c->job) ? aclnn_bw_no_stream() : 0;
     if (status)
         free(c);
     return status;

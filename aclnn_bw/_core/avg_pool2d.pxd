@@ -1,6 +1,8 @@
-"""The plan of AvgPool2dBackward, shared by its checks and its kernel."""
+# cython: cdivision=True
+"""The plan of AvgPool2dBackward, shared by checks and kernel; and what its forward has in common."""
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
 from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
 
 cdef enum CubeMathType:
@@ -95,3 +97,48 @@ cdef inline int64_t window_length(const Axis* axis, int64_t o, bint include_pad)
     if <uint64_t>axis.full_kernel <= <uint64_t>limit - <uint64_t>start:
         return axis.full_kernel - (begin - start)
     return limit - begin
+
+
+cdef inline Axis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad) noexcept nogil:
+    """Cut kernel, stride and pad down to what `size` positions and `out` windows can tell apart.
+
+    The left edge o*stride - pad <= i holds for all positions and windows once pad reaches (out-1)*stride, the right
+    edge i < o*stride - pad + kernel once kernel - pad reaches size. Three windows or more have stride <= size by the
+    pooling formula; of two, the second begins inside the image, wherever both begin. So afterwards no number is above
+    about four times the size, and nothing that follows overflows.
+    """
+    cdef Axis axis
+    axis.size = size
+    axis.out = out
+    axis.full_kernel = kernel
+    axis.full_stride = stride
+    axis.full_pad = pad
+    axis.stride = stride if out > 1 else size
+    axis.pad = least(pad, (out - 1) * axis.stride)
+    if out == 2 and axis.stride > size:
+        # stride - pad, where the second window begins, is below size and stays; the first one ends behind the image.
+        axis.pad -= least(axis.pad, axis.stride - size)
+        axis.stride = size
+    axis.kernel = axis.pad + least(kernel - pad, size)
+    axis.terms = ceil_div(axis.kernel, axis.stride)
+    axis.long_phases = axis.kernel - (axis.terms - 1) * axis.stride
+    axis.first = quotient(axis.pad, axis.stride)
+    axis.count = quotient(size - 1 + axis.pad, axis.stride) + 1 - axis.first
+    return axis
+
+
+cdef inline bint constant_length(const Axis* axis, bint include_pad) noexcept nogil:
+    """Whether all windows are equally long. The length is concave in o: equal at the first two and the last, it is
+    constant."""
+    cdef int64_t length
+    if axis.out == 1:
+        return True
+    length = window_length(axis, 0, include_pad)
+    return (length == window_length(axis, least(1, axis.out - 1), include_pad)
+            and length == window_length(axis, axis.out - 1, include_pad))
+
+
+cdef inline bint is_doubled(const Axis* axis) noexcept nogil:
+    """Every window is two positions, the first at 0; at most the last position lies in none."""
+    return (axis.stride == 2 and axis.terms == 1 and axis.long_phases == 2 and axis.pad == 0
+            and 2 * axis.out <= axis.size)

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.checks cimport (
-    addressable, length_between, none_zero_but_batch, read_pair, same_format, shape_is, slot_of,
+    addressable, length_between, none_zero_but_batch, read_pair, same_format, shape_is, shape_made, slot_of,
 )
 from aclnn_bw._core.executor cimport delete_executor, set_work
 from aclnn_bw._core.names cimport (
@@ -127,46 +127,7 @@ cdef int check_shapes(const Context* context, const Tensor* grad_output, const T
         expected[i] = self.dims[i]
     expected[rank - 2] = pooled[0]
     expected[rank - 1] = pooled[1]
-    return shape_is(context, ARG_GRAD_OUTPUT, grad_output, expected, "the pooled shape of self")
-
-
-cdef Axis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad) noexcept nogil:
-    """Cut kernel, stride and pad down to what `size` positions and `out` windows can tell apart.
-
-    The left edge o*stride - pad <= i holds for all positions and windows once pad reaches (out-1)*stride, the right
-    edge i < o*stride - pad + kernel once kernel - pad reaches size. Three windows or more have stride <= size by the
-    pooling formula; of two, the second begins inside the image, wherever both begin. So afterwards no number is above
-    about four times the size, and nothing that follows overflows.
-    """
-    cdef Axis axis
-    axis.size = size
-    axis.out = out
-    axis.full_kernel = kernel
-    axis.full_stride = stride
-    axis.full_pad = pad
-    axis.stride = stride if out > 1 else size
-    axis.pad = least(pad, (out - 1) * axis.stride)
-    if out == 2 and axis.stride > size:
-        # stride - pad, where the second window begins, is below size and stays; the first one ends behind the image.
-        axis.pad -= least(axis.pad, axis.stride - size)
-        axis.stride = size
-    axis.kernel = axis.pad + least(kernel - pad, size)
-    axis.terms = ceil_div(axis.kernel, axis.stride)
-    axis.long_phases = axis.kernel - (axis.terms - 1) * axis.stride
-    axis.first = quotient(axis.pad, axis.stride)
-    axis.count = quotient(size - 1 + axis.pad, axis.stride) + 1 - axis.first
-    return axis
-
-
-cdef bint constant_length(const Axis* axis, bint include_pad) noexcept nogil:
-    """Whether all windows are equally long. The length is concave in o: equal at the first two and the last, it is
-    constant."""
-    cdef int64_t length
-    if axis.out == 1:
-        return True
-    length = window_length(axis, 0, include_pad)
-    return (length == window_length(axis, least(1, axis.out - 1), include_pad)
-            and length == window_length(axis, axis.out - 1, include_pad))
+    return shape_made(context, ARG_GRAD_OUTPUT, grad_output, expected, "pooled", ARG_SELF, self)
 
 
 cdef bint reaches_image(const Axis* axis) noexcept nogil:
@@ -232,12 +193,6 @@ cdef int64_t join_planes(AvgPool2dPlan* plan, int64_t planes) noexcept nogil:
         plan.channels = 1
         return 1
     return planes
-
-
-cdef bint is_doubled(const Axis* axis) noexcept nogil:
-    """Every window is two positions, the first at 0; at most the last position lies in none."""
-    return (axis.stride == 2 and axis.terms == 1 and axis.long_phases == 2 and axis.pad == 0
-            and 2 * axis.out <= axis.size)
 
 
 cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:

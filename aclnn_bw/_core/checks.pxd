@@ -4,7 +4,7 @@ operator's rules read as one `or` chain in the order in which they speak."""
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.names cimport (
-    TEXT, dtype_name, element_text, format_name, name, null, of_shape, tuple_text,
+    TEXT, dtype_text, element_text, format_name, name, null, of_shape, tuple_text,
 )
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, tensor_size, tensors_overlap
@@ -31,7 +31,7 @@ cdef inline int same_dtype(const Context* context, int argument, const Tensor* t
                            const Tensor* other) noexcept nogil:
     if tensor.dtype != other.dtype:
         return refuse(ERR_INVALID, "%s.dtype = %s: must equal %s.dtype = %s", name(context, argument),
-                      dtype_name(tensor.dtype), name(context, reference), dtype_name(other.dtype))
+                      dtype_text(context, tensor.dtype), name(context, reference), dtype_text(context, other.dtype))
     return SUCCESS
 
 
@@ -91,6 +91,21 @@ cdef inline int shape_is(const Context* context, int argument, const Tensor* ten
         if tensor.dims[i] != dims[i]:
             return refuse(ERR_INVALID, "%s.shape = %s: must be %s = %s", name(context, argument),
                           tuple_text(seen, tensor.dims, tensor.rank), rule, tuple_text(wanted, dims, tensor.rank))
+    return SUCCESS
+
+
+cdef inline int shape_made(const Context* context, int argument, const Tensor* tensor, const int64_t* dims,
+                           const char* made, int reference, const Tensor* other) noexcept nogil:
+    """As shape_is; the dims were `made` from another tensor's."""
+    cdef char[TEXT] seen
+    cdef char[TEXT] wanted
+    cdef char[TEXT] source
+    cdef int64_t i
+    for i in range(tensor.rank):
+        if tensor.dims[i] != dims[i]:
+            return refuse(ERR_INVALID, "%s.shape = %s: expected %s, %s from %s %s", name(context, argument),
+                          tuple_text(seen, tensor.dims, tensor.rank), tuple_text(wanted, dims, tensor.rank), made,
+                          name(context, reference), tuple_text(source, other.dims, other.rank))
     return SUCCESS
 
 

@@ -231,7 +231,10 @@ cdef int accept(Executor* executor, int op, char* workspace, int64_t size, int64
     if executor.op != op:
         return refuse(ERR_INVALID, "executor: was made by another operator's phase 1, that of %s: must be one of %s",
                       operator_name(executor.op), operator_name(op))
-    if workspace == NULL and (size > 0 or executor.workspace_size > 0):
+    if workspace == NULL and size > 0 and executor.workspace_size == 0:
+        return refuse(ERR_NULLPTR, "workspace = %s: has no bytes, but workspaceSize = %lld; the executor needs none: "
+                      "pass 0, as phase 1 said", null(plain.face), <wide>size)
+    if workspace == NULL and executor.workspace_size > 0:
         return refuse(ERR_NULLPTR, "workspace = %s: must not be null, the executor needs %lld bytes; aclrtMalloc "
                       "makes them", null(plain.face), <wide>executor.workspace_size)
     if size < executor.workspace_size:

@@ -1,9 +1,29 @@
-"""The plan of Im2colBackward, shared by its checks and its kernel."""
+# cython: cdivision=True
+"""The plan of Im2colBackward, shared by checks and kernel; and what its forward has in common."""
 from libc.stdint cimport int32_t, int64_t
 
-from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
+from aclnn_bw._core.arithmetic cimport quotient
+from aclnn_bw._core.checks cimport length_between
+from aclnn_bw._core.types cimport ONE_CALL, Arguments, Context, Executor, Fact, IntArray, Tensor
+
+cdef extern from * nogil:
+    """
+    /* (size + 2*pad - dilation*(kernel-1) - 1) / stride + 1, at most INT64_MAX; 0 where no window fits. No term of it
+     * needs more than 127 bits. */
+    static int64_t aclnn_bw_count_windows(int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride)
+    {
+        __int128 room = (__int128)size - 1 + 2 * (__int128)pad - (__int128)dilation * (kernel - 1);
+        if (room < 0)
+            return 0;
+        room = room / stride + 1;
+        return room > INT64_MAX ? INT64_MAX : (int64_t)room;
+    }
+    """
+    int64_t count_wide_windows "aclnn_bw_count_windows" (
+        int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride) noexcept
 
 cdef enum:
+    SMALL = 0x7fffffff  # products of two such numbers, and their sums, stay below 2**63
     MOST_PHASES = 16    # column phases that a GATHER row is made of; more are scattered
     MOST_TAPS = 64      # kernel rows whose pointers a GATHER row holds at once
     MOST_COLUMNS = 1024     # elements of a kernel row's columns that `whole` widens at once
@@ -70,3 +90,20 @@ cdef extern int im2col_backward "aclnn_bw_im2col_backward" (
 cdef extern int64_t facts "aclnn_bw_im2col_backward_facts" (const Executor* executor, Fact* fact) noexcept nogil
 cdef extern int result "aclnn_bw_im2col_backward_result" (
     const Context* context, const Arguments* c, Tensor* results) noexcept nogil
+
+
+cdef inline int has_length(const Context* context, int argument, const IntArray* array) noexcept nogil:
+    """The C call takes exactly two values; the one-call function takes one for both axes, too."""
+    return length_between(context, argument, array, 1 if context.face == ONE_CALL else 2, 2)
+
+
+cdef inline int64_t count_windows(int64_t size, int64_t kernel, int64_t dilation, int64_t pad,
+                                  int64_t stride) noexcept nogil:
+    """Lh or Lw; 0 where no window fits."""
+    cdef int64_t room
+    if size > SMALL or kernel > SMALL or dilation > SMALL or pad > SMALL:
+        return count_wide_windows(size, kernel, dilation, pad, stride)
+    room = size - 1 + 2 * pad - dilation * (kernel - 1)
+    if room < 0:
+        return 0
+    return room + 1 if stride == 1 else quotient(room, stride) + 1

@@ -6,9 +6,7 @@ the first that fails speaks.
 from libc.stdint cimport int64_t, uint64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up
-from aclnn_bw._core.checks cimport (
-    addressable, format_is_plain, length_between, read_pair, shape_is, slot_of,
-)
+from aclnn_bw._core.checks cimport addressable, format_is_plain, read_pair, shape_is, slot_of
 from aclnn_bw._core.executor cimport set_work
 from aclnn_bw._core.names cimport TEXT, choose, element_text, name, tuple_text
 from aclnn_bw._core.operators cimport add_pair, check_common, start_executor
@@ -16,7 +14,7 @@ from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_DILATION, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING, ARG_STRIDE,
-    DT_DOUBLE, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, NO_RESULT, ONE_CALL, SUCCESS, Arguments, Context, Executor, Fact,
+    DT_DOUBLE, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, NO_RESULT, SUCCESS, Arguments, Context, Executor, Fact,
     IntArray, RangeFn, Tensor,
 )
 
@@ -24,24 +22,7 @@ cdef extern from "operators.h":
     enum:
         KERNEL "ACLNN_BW_KERNEL_im2col"
 
-cdef extern from * nogil:
-    """
-    /* (size + 2*pad - dilation*(kernel-1) - 1) / stride + 1, at most INT64_MAX; 0 where no window fits. No term of it
-     * needs more than 127 bits. */
-    static int64_t aclnn_bw_count_windows(int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride)
-    {
-        __int128 room = (__int128)size - 1 + 2 * (__int128)pad - (__int128)dilation * (kernel - 1);
-        if (room < 0)
-            return 0;
-        room = room / stride + 1;
-        return room > INT64_MAX ? INT64_MAX : (int64_t)room;
-    }
-    """
-    int64_t count_wide_windows "aclnn_bw_count_windows" (
-        int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride) noexcept
-
 cdef enum:
-    SMALL = 0x7fffffff              # products of two such numbers, and their sums, stay below 2**63
     BAND_BYTES = 131072             # gradOutput that a unit reads: with the next unit's, well within an L2 cache
     SERIAL_BYTES = 131072           # less is left to one thread (executor.pyx)
     GROUP_BYTES = 16384             # gradOutput of small planes that are worked on together: half of an L1 cache
@@ -77,22 +58,6 @@ cdef int check_ranks(const Context* context, const Tensor* grad_output, const Te
                       choose(grad_output.rank == 2, "3 (C, H, W)", "4 (N, C, H, W)"), name(context, ARG_GRAD_OUTPUT),
                       grad_output.rank)
     return SUCCESS
-
-
-cdef inline int has_length(const Context* context, int argument, const IntArray* array) noexcept nogil:
-    """The C call takes exactly two values; the one-call function takes one for both axes, too."""
-    return length_between(context, argument, array, 1 if context.face == ONE_CALL else 2, 2)
-
-
-cdef int64_t count_windows(int64_t size, int64_t kernel, int64_t dilation, int64_t pad, int64_t stride) noexcept nogil:
-    """Lh or Lw; 0 where no window fits."""
-    cdef int64_t room
-    if size > SMALL or kernel > SMALL or dilation > SMALL or pad > SMALL:
-        return count_wide_windows(size, kernel, dilation, pad, stride)
-    room = size - 1 + 2 * pad - dilation * (kernel - 1)
-    if room < 0:
-        return 0
-    return room + 1 if stride == 1 else quotient(room, stride) + 1
 
 
 cdef int check_shapes(const Context* context, const Tensor* grad_output, const IntArray* input_size,

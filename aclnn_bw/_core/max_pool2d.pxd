@@ -1,9 +1,11 @@
-"""The plan of MaxPool2dWithMaskBackward and of its forward, MaxPool2dWithMask, shared by checks and kernel.
+"""The plans of MaxPool2dWithMask and MaxPool2dWithIndices and of their gradients, shared by checks and kernels.
 
 The mask. With K = kH*kW, P = Ho*Wo, B = ceil(P/16) and groups = ceil(C/16), the layout "bitmask" is an array of
 little-endian uint16 words [N, groups, K, (B+1)*16] from the container's first byte: bit j of word (n, group, k, p) says
 that channel 16*group + j has the maximum of output position p at kernel position k. The layout "argmax" is an int32
 array [N, C, Ho, Wo] of ih*W + iw. Readers ignore all else in the container, writers zero it.
+
+Indices are the same numbers in a tensor of their own, int32 or int64, of any strides.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
@@ -18,6 +20,7 @@ cdef enum:
     MOST_ROWS = 16  # of a kernel whose columns are known: at most 32 positions in all
     RECIPROCAL_BITS = 24
     SMALL_PLANE = 64    # positions
+    INDEX_LIMIT = 2147483647    # positions of a plane that an int32 index counts
 
 # The columns of a kernel, as GATHER knows them.
 cdef enum MaxPoolColumns:
@@ -28,9 +31,10 @@ cdef enum MaxPoolColumns:
     SAME            # 3 at stride 1 and padding 1: as many columns as windows
 
 cdef enum MaxPoolAlgorithm:
+    PLANES      # SCATTER of the bits of whole planes of at most SMALL_PLANE positions and few windows
     GATHER      # each element of gradInput asks the windows that hold it
     SCATTER     # each window adds to its maximum: for kernels of many positions, and few windows to a row
-    PLANES      # SCATTER of the bits of whole planes of at most SMALL_PLANE positions and few windows
+    EACH        # indices of planes that int32 does not count: as SCATTER or SCAN, straight from memory
     PHASES      # forward: a row of the image split by its columns' phases, windows side by side in a vector
     SCAN        # forward: one window after the other
 
@@ -60,11 +64,20 @@ cdef struct MaxPool2d:
     int64_t pitch           # words in a row of the mask, (B+1)*16
     int64_t mask_end        # bytes of the container that the layout uses
     int64_t mask_bytes      # bytes of the container
-    bint argmax
+    bint argmax             # indices, in a mask or in a tensor of their own
+    int32_t index_argument  # which: ARG_MASK or ARG_INDICES
+    int64_t index_item      # bytes of an index, 4 or 8
+    int64_t[4] index_strides    # in elements: n, c, h, w
+    # The gradient looks up int32 indices, the rows of a plane end to end: where they lie, or packed into the scratch.
+    bint packed
+    int64_t index_pitch     # from one channel's to the next's
+    int64_t at_indices      # byte offset in a range's scratch
     bint reduced            # Ascend910, float32: values are rounded to float16, and so are sums
     bint disjoint           # no two windows have a position in common
     int32_t algorithm
-    int64_t[2] full_stride  # as the caller gave it
+    int64_t[2] full_kernel  # as the caller gave them
+    int64_t[2] full_stride
+    int64_t[2] full_pad
 
 # What the indices of an argmax mask are compared with; at_columns is a byte offset in a range's scratch.
 cdef struct MaxPool2dWindows:
@@ -124,6 +137,20 @@ cdef struct MaxPool2dForwardPlan:
     int64_t at_places
     int64_t at_codes
 
+# mask_to_indices and indices_to_mask; pooled_strides are those of the indices.
+cdef struct MaxPool2dMasksPlan:
+    MaxPool2d pool
+    int32_t dtype           # of the indices
+    bint none               # -1 stands for no index
+    bint coded              # words are made from codes of a band
+    int64_t reciprocal      # 2**24 / w.size, rounded up, or 0 where windows are not listed
+    int64_t block           # to indices: rows of windows whose places are found at a time, or 0
+    # Byte offsets in a range's scratch.
+    int64_t at_codes
+    int64_t at_offsets
+    int64_t at_indices
+    int64_t at_band
+
 # Sizes that follow from the attributes; of `self` they need dims and rank.
 cdef struct MaxPool2dShapes:
     int64_t[4] out                  # N, C, Ho, Wo, or C, Ho, Wo
@@ -131,6 +158,14 @@ cdef struct MaxPool2dShapes:
     int64_t[2] kernel
     int64_t[2] stride
     int64_t[2] pad
+
+# What max_pool2d_indices.pyx shares with max_pool2d.pyx.
+cdef extern int check_pool_format "aclnn_bw_check_pool_format" (
+    const Context* context, int argument, const Tensor* tensor) noexcept nogil
+cdef extern int read_pool "aclnn_bw_read_pool" (
+    const Context* context, const Arguments* c, MaxPool2dShapes* shapes) noexcept nogil
+cdef extern int find_pooled "aclnn_bw_find_pooled" (
+    const Context* context, const Tensor* self, bint ceil_mode, MaxPool2dShapes* shapes) noexcept nogil
 
 cdef extern int max_pool2d_with_mask_backward "aclnn_bw_max_pool2d_with_mask_backward" (
     const Context* context, const Arguments* c, Executor** executor) noexcept nogil

@@ -1,67 +1,28 @@
-"""MaxPool2dWithMaskBackward and its forward, MaxPool2dWithMask: what they refuse, and what they plan.
+"""MaxPool2dWithMaskBackward and its forward, MaxPool2dWithMask: what they refuse; max_pool2d_plan.pyx plans.
 
 The rules follow the CANN operators (aclnnMaxPool2dWithMaskBackward, aclnnMaxPool2dWithMask) and PyTorch's max_pool2d;
 the checks run in one fixed order, and the first that fails speaks.
 """
-from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint32_t
-from libc.string cimport memcpy
+from libc.stdint cimport INT64_MIN, int64_t
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, pooled_size, quotient, round_up
+from aclnn_bw._core.arithmetic cimport ceil_div, mul_overflows, pooled_size
 from aclnn_bw._core.checks cimport (
-    MOST_BYTES, addressable, length_between, none_zero_but_batch, rank_3_or_4, read_pair, shape_is, slot_of,
+    MOST_BYTES, addressable, length_between, none_zero_but_batch, rank_3_or_4, read_pair, shape_is, shape_made,
 )
-from aclnn_bw._core.executor cimport set_work
+from aclnn_bw._core.max_pool2d_plan cimport add_pool, plan_gradient, plan_maxima
 from aclnn_bw._core.names cimport TEXT, choose, element_text, format_name, name, of_shape, tuple_text
 from aclnn_bw._core.operators cimport (
-    add_pair, check_common, check_first_dtype, check_images, check_nulls, check_same_formats, start_executor,
+    add_pair, check_common, check_first_dtype, check_images, check_nulls, check_same_formats,
 )
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_DILATION, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE, ARG_MASK, ARG_OUT, ARG_PADDING, ARG_SELF,
-    ARG_STRIDE, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT8, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, LAYOUT,
-    LAYOUT_ARGMAX, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
+    ARG_DILATION, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE, ARG_MASK, ARG_MASK_OUT, ARG_OUT, ARG_PADDING,
+    ARG_SELF, ARG_STRIDE, DT_INT8, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, FORMAT_ND, LAYOUT, LAYOUT_ARGMAX, SUCCESS,
+    Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
 
-cdef extern from "operators.h":
-    enum:
-        FORWARD_KERNEL "ACLNN_BW_KERNEL_max_pool2d_forward"
-        GATHER_KERNEL "ACLNN_BW_KERNEL_max_pool2d_gather"
-        SCATTER_KERNEL "ACLNN_BW_KERNEL_max_pool2d_scatter"
 
-cdef enum:
-    INDEX_LIMIT = 2147483647        # positions of a plane that an argmax mask counts
-    BAND_BYTES = 16384              # of scratch for the rows of a band: half an L1 cache
-    WORD_BYTES = 262144             # of mask words that the channels of a group read in turn: a quarter of an L2 cache
-    CHUNK_BYTES = 16384             # of sums that are made at a time: half an L1 cache
-    LISTED_WINDOWS = 1024           # whose bounds are listed for the check of indices
-    APART_ROW = 12                  # columns; longer rows fill the vectors of GATHER
-    LONG_LISTED = 28                # windows of a row; for 2 or 3 kernel rows they are checked sooner row by row
-    LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
-    SCRATCH_BYTES = 1048576
-    L2_BYTES = 1048576
-    # Of all arrays, half an L3 cache: from here on it pays to fetch ahead; in the cache a prefetch takes the place of a
-    # load.
-    FAR_BYTES = 16777216
-    SHORT_PLANE = 4096              # positions: planes that SCATTER takes sooner (scatters_sooner)
-    MIDDLE_PLANE = 16384
-    UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
-    LEAST_BAND = 8                  # rows; in lower bands a unit's own work shows
-    GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
-    ROWS_BYTES = 16384              # rows of the image that the forward works on at a time: half an L1 cache
-    TALL_BYTES = 262144             # of tall kernels: a quarter of an L2 cache
-    KEPT_KERNELS = 4                # kernels' height: rows of the image that the forward keeps at least
-    CODED_KERNEL = 64               # kernels of more positions set the bits of their mask one by one
-    CODED_ROW = 65536               # and rows of more windows: their codes would be half of all scratch
-    MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
-    LEAST_WINDOWS = 4
-    SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
-    MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
-    LEAST_PLACED = 8                # windows of a plane; fewer leave the vectors that find them mostly empty
-    PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
-
-
-cdef int check_format(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+cdef int check_pool_format(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
     if tensor.format in (FORMAT_NCHW, FORMAT_NCL, FORMAT_ND):
         return SUCCESS
     return refuse(ERR_INVALID, "%s.format = %s: must be ACL_FORMAT_NCHW, ACL_FORMAT_NCL or ACL_FORMAT_ND",
@@ -100,18 +61,23 @@ cdef int check_values(const Context* context, const IntArray* kernel, const IntA
     return SUCCESS
 
 
-cdef int find_shapes(const Context* context, const Tensor* self, bint ceil_mode,
+cdef int read_pool(const Context* context, const Arguments* c, MaxPool2dShapes* shapes) noexcept nogil:
+    """The attributes."""
+    return (check_lengths(context, c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3])
+            or check_values(context, c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3], shapes))
+
+
+cdef int find_pooled(const Context* context, const Tensor* self, bint ceil_mode,
                      MaxPool2dShapes* shapes) noexcept nogil:
-    """The shapes of the output and of the mask; their numbers of elements may still be beyond any memory."""
+    """The shape of the output; its number of elements may still be beyond any memory."""
     cdef char[TEXT] text
-    cdef int64_t i, positions = 0, bytes = 0, kernel_size = 0
+    cdef int64_t i
     cdef int rank = self.rank
     cdef int status = none_zero_but_batch(context, ARG_SELF, self)
     if status != SUCCESS:
         return status
     for i in range(rank - 2):
         shapes.out[i] = self.dims[i]
-        shapes.indices[i] = self.dims[i]
     for i in range(2):
         # 2*pad <= kernel has been checked: pooled_size does not overflow.
         shapes.out[rank - 2 + i] = pooled_size(self.dims[rank - 2 + i], shapes.kernel[i], shapes.stride[i],
@@ -120,6 +86,16 @@ cdef int find_shapes(const Context* context, const Tensor* self, bint ceil_mode,
             return refuse(ERR_INVALID, "%s%s = %s: is too small along %s for %s = %lld, no window fits",
                           name(context, ARG_SELF), of_shape(context, ARG_SELF), tuple_text(text, self.dims, rank),
                           choose(i == 0, "H", "W"), name(context, ARG_KERNEL_SIZE), <wide>shapes.kernel[i])
+    return SUCCESS
+
+
+cdef int find_mask(const Context* context, const Tensor* self, MaxPool2dShapes* shapes) noexcept nogil:
+    """The shape of the mask, which may be beyond any memory, too."""
+    cdef char[TEXT] text
+    cdef int64_t i, positions = 0, bytes = 0, kernel_size = 0
+    cdef int rank = self.rank
+    for i in range(rank - 2):
+        shapes.indices[i] = self.dims[i]
     if mul_overflows(shapes.kernel[0], shapes.kernel[1], &kernel_size):
         return refuse(ERR_INVALID, "%s = %s: has more positions than a 64-bit integer counts",
                       name(context, ARG_KERNEL_SIZE), tuple_text(text, shapes.kernel, 2))
@@ -132,7 +108,7 @@ cdef int find_shapes(const Context* context, const Tensor* self, bint ceil_mode,
     return SUCCESS
 
 
-cdef int check_mask(const Context* context, const Tensor* self, const Tensor* indices,
+cdef int check_mask(const Context* context, const Tensor* self, int argument, const Tensor* indices,
                     const MaxPool2dShapes* shapes) noexcept nogil:
     """The container's shape and layout, and that an argmax index can count the plane."""
     cdef char[TEXT] text
@@ -140,7 +116,7 @@ cdef int check_mask(const Context* context, const Tensor* self, const Tensor* in
     cdef int64_t i, step = 1
     cdef bint dense = True
     cdef bint empty = False
-    cdef int status = shape_is(context, ARG_MASK, indices, shapes.indices,
+    cdef int status = shape_is(context, argument, indices, shapes.indices,
                                "([N,] C, kH*kW, (ceil(Ho*Wo / 16) + 1) * 32)")
     if status != SUCCESS:
         return status
@@ -156,7 +132,7 @@ cdef int check_mask(const Context* context, const Tensor* self, const Tensor* in
             dense = False
     if not dense and not empty:
         return refuse(ERR_INVALID, "%s.strides = %s: must be C-contiguous; copy it, as numpy.ascontiguousarray does",
-                      name(context, ARG_MASK), tuple_text(text, indices.strides, indices.rank))
+                      name(context, argument), tuple_text(text, indices.strides, indices.rank))
     return SUCCESS
 
 
@@ -181,396 +157,12 @@ cdef int check_mask_bytes(const Context* context, const MaxPool2dShapes* shapes,
     return SUCCESS
 
 
-cdef PoolAxis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad) noexcept nogil:
-    """No sum here overflows: the mask, which exists, has at least `kernel` bytes, and all windows but the first begin
-    inside the image, so that (out - 1) * stride < size + pad. A single window may have any stride; it gets 1."""
-    cdef PoolAxis axis
-    axis.size = size
-    axis.out = out
-    axis.kernel = kernel
-    axis.stride = stride if out > 1 else 1
-    axis.pad = pad
-    axis.terms = ceil_div(kernel, axis.stride)
-    return axis
-
-
-cdef int64_t place(int64_t* offset, int64_t size, int64_t bytes) noexcept nogil:
-    """Give a buffer its offset; returns where the next one goes."""
-    offset[0] = size
-    return size + round_up(bytes, ALIGNMENT)
-
-
-cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* pooled, const Tensor* image,
-                     const MaxPool2dShapes* shapes, int64_t argmax_lanes, MaxPool2d* pool) noexcept nogil:
-    """What the backward and the forward have in common: the geometry and the mask; whether there is any work."""
-    cdef int rank = self.rank
-    cdef int64_t batch = self.dims[0] if rank == 4 else 1
-    pool.channels = self.dims[rank - 3]
-    plain_strides(pooled, &pool.pooled_strides[4 - rank])
-    plain_strides(image, &pool.image_strides[4 - rank])
-    if batch == 0:
-        return False
-    pool.h = make_axis(self.dims[rank - 2], shapes.out[rank - 2], shapes.kernel[0], shapes.stride[0], shapes.pad[0])
-    pool.w = make_axis(self.dims[rank - 1], shapes.out[rank - 1], shapes.kernel[1], shapes.stride[1], shapes.pad[1])
-    pool.full_stride[0] = shapes.stride[0]
-    pool.full_stride[1] = shapes.stride[1]
-    pool.kernel_size = shapes.indices[rank - 2]
-    pool.pitch = shapes.indices[rank - 1] // 2
-    pool.argmax = context.mask_layout == LAYOUT_ARGMAX and pool.kernel_size > 1
-    pool.reduced = context.product == ASCEND910 and self.dtype == DT_FLOAT
-    pool.lanes = argmax_lanes if pool.argmax else LANES
-    pool.groups = ceil_div(pool.channels, pool.lanes)
-    # The container holds at least as many bytes as the words and the indices, and lies in memory: no overflow.
-    pool.mask_bytes = batch * pool.channels * pool.kernel_size * pool.pitch * 2
-    pool.mask_end = (batch * pool.channels * pool.h.out * pool.w.out * 4 if pool.argmax
-                     else batch * pool.groups * pool.kernel_size * pool.pitch * 2)
-    pool.units = batch * pool.groups
-    pool.disjoint = ((pool.h.out == 1 or pool.h.stride >= pool.h.kernel)
-                     and (pool.w.out == 1 or pool.w.stride >= pool.w.kernel))
-    return True
-
-
-cdef int64_t split_rows(MaxPool2d* pool, int64_t rows, int64_t band, int64_t threads,
-                        int64_t overlap) noexcept nogil:
-    """Cut the planes into bands: of at most `band` rows, and of fewer where there are too few units for the threads.
-    `overlap` rows of windows are read by two bands: bands of less than four times as many are made for threads that
-    would have no unit else."""
-    cdef int64_t wanted = quotient(UNITS_PER_THREAD * threads - 1, pool.units) + 1
-    cdef int64_t needed = quotient(threads - 1, pool.units) + 1
-    cdef int64_t bands
-    pool.band = most(1, least(rows, band))
-    if threads > 1 and wanted > 1:
-        bands = least(wanted, quotient(rows, most(LEAST_BAND, 4 * overlap)))
-        bands = most(needed, bands - bands % needed)
-        pool.band = least(pool.band, most(least(LEAST_BAND, rows), ceil_div(rows, bands)))
-    pool.bands = ceil_div(rows, pool.band)
-    pool.units *= pool.bands
-    return pool.band
-
-
-cdef int64_t place_windows(const MaxPool2d* pool, MaxPool2dWindows* windows, int64_t apart,
-                           int64_t size) noexcept nogil:
-    """The place of what an argmax index is compared with; whether the windows of a plane are listed."""
-    cdef int64_t count = pool.h.out * pool.w.out
-    cdef int64_t width = pool.w.size
-    cdef int64_t lists = 0
-    # The distances of `missed` are divided without an error.
-    if (count <= LISTED_WINDOWS and (pool.h.kernel > 3 or pool.w.out < LONG_LISTED)
-            and width < 1 << 12 and pool.h.kernel < 1 << 8 and pool.h.kernel * width * width < 1 << RECIPROCAL_BITS):
-        windows.reciprocal = <uint32_t>ceil_div(1 << RECIPROCAL_BITS, width)
-        windows.listed = least(pool.lanes, pool.channels)
-        if (pool.algorithm == GATHER or apart > 0 or windows.listed * count > LISTED_WINDOWS
-                or pool.units < UNITS_PER_THREAD):
-            windows.listed = 1
-        lists = 3 * windows.listed + (1 if apart > 0 else 0)
-    return place(&windows.at_columns, size, (2 * pool.w.out + lists * count) * 4)
-
-
-cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t item, int64_t real,
-                         bint direct) noexcept nogil:
-    """The bands and the scratch of GATHER; `direct`: rows of gradOutput can be summed as they lie."""
-    cdef MaxPool2d* pool = &plan.pool
-    cdef PoolAxis* h = &pool.h
-    cdef PoolAxis* w = &pool.w
-    cdef int64_t band = h.size
-    cdef int64_t size = 0
-    cdef int64_t row, rows
-    pool.algorithm = GATHER
-    plan.known = known_columns(w)
-    plan.flat = plan.known == SAME and h.stride == 1 and w.size <= LONG_ROW
-    plan.row_pitch = w.out if plan.flat else round_up(w.out, LANES)
-    if not pool.argmax:
-        # The channels of a group read the same words: a band's are to stay in the L2 cache.
-        band = least(band, most(LEAST_BAND, quotient(WORD_BYTES, pool.kernel_size * w.out * 2) * h.stride))
-    band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
-    # A channel's bytes for one row of sums and the rows of windows that reach it.
-    row = w.size * real + (h.terms + 1) * plan.row_pitch * real
-    plan.team = TEAM if plan.known and TEAM * row <= SCRATCH_BYTES // 2 else 1
-    plan.sweep = plan.team
-    if pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1 and LANES * row <= SCRATCH_BYTES // 2:
-        plan.sweep = LANES
-    plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
-    if not direct or (plan.flat and pool.pooled_strides[2] != w.out):
-        rows = least(h.out, quotient(plan.chunk - 1, h.stride) + 1 + h.terms)
-        size = place(&plan.at_rows, size, rows * plan.row_pitch * real * plan.sweep)
-    size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
-    if plan.known == SAME:
-        size = place(&plan.at_edges, size, (w.size + 1) * 2)
-    if pool.argmax:
-        size = place_windows(pool, &plan.windows, 0, size)
-    return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
-
-
-cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t item, int64_t real,
-                          bint apart) noexcept nogil:
-    """The bands and the scratch of SCATTER: the sums of a band, of as many channels as fit; `apart`: with sums of its
-    own for each of three kernel columns, in whole planes."""
-    cdef MaxPool2d* pool = &plan.pool
-    cdef PoolAxis* h = &pool.h
-    cdef PoolAxis* w = &pool.w
-    cdef int64_t band, size = 0
-    pool.algorithm = SCATTER
-    # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
-    plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
-    if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
-        plan.sweep = LANES
-    plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
-    if (not pool.argmax and pool.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
-            and TEAM * h.size * w.size * real <= L2_BYTES // 2):
-        # The planes of all channels would leave the cache between two blocks. Fewer at a time read the words again, of
-        # which larger kernels have more.
-        plan.sweep = least(plan.sweep, most(TEAM, quotient(L2_BYTES // 4, h.size * w.size * real)))
-    band = h.size
-    pool.bands = 1
-    if apart:
-        pool.band = band
-        plan.apart = band * w.size
-    else:
-        band = split_rows(pool, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
-                          h.kernel - h.stride)
-        if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
-            # Then bands can be made where they stay, too.
-            pool.units = quotient(pool.units, pool.bands)
-            band = pool.band = round_up(band, h.stride)
-            pool.bands = ceil_div(h.size, band)
-            pool.units *= pool.bands
-            plan.aligned = True
-    # Places are counted in 16 bits.
-    plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
-                   and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
-    plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or pool.argmax else 1
-    plan.row_pitch = plan.block * w.out
-    plan.sum_pitch = band * w.size + (0 if pool.argmax and pool.bands == 1 else 1)     # for what lies outside
-    if apart:
-        plan.sum_pitch += 2 * plan.apart
-    size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)
-    if plan.placed or apart:
-        size = place(&plan.at_places, size, PLACE_WORDS * BLOCK * 2)        # apart: TEAM places of 4 bytes
-    size = place(&plan.at_sums, size, plan.sweep * plan.sum_pitch * real)
-    if pool.argmax:
-        size = place_windows(pool, &plan.windows, plan.apart, size)
-    return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
-
-
-cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
-    """The scratch of PLANES: the gradients and the sums of a group, unless they are summed where they lie."""
-    cdef MaxPool2d* pool = &plan.pool
-    cdef bint native = item == real and not pool.reduced
-    cdef bint grad_dense = pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out
-    cdef bint sums_dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
-    cdef int64_t size = 0
-    pool.algorithm = PLANES
-    pool.band = pool.h.size
-    pool.bands = 1
-    plan.row_pitch = pool.h.out * pool.w.out
-    plan.sum_pitch = pool.h.size * pool.w.size
-    if native and grad_dense and sums_dense:
-        return 0
-    size = place(&plan.at_rows, size, LANES * plan.row_pitch * real)
-    size = place(&plan.at_sums, size, LANES * plan.sum_pitch * real)
-    return place(&plan.at_cells, size, most(pool.w.size, LANES * pool.w.out) * item)
-
-
-cdef int32_t known_columns(const PoolAxis* w) noexcept nogil:
-    if w.kernel == 3 and w.stride == 2:
-        return THREE_BY_TWO
-    if w.kernel == 2 and w.stride == 2:
-        return TWO_BY_TWO
-    if w.kernel == 3 and w.stride == 1:
-        return SAME if w.pad == 1 else THREE_BY_ONE
-    return ANY_COLUMNS
-
-
-cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, int64_t real) noexcept nogil:
-    """Where GATHER takes longer if a comparison leaves no mask of lanes: it compares at every kernel position, SCATTER
-    adds once for each window, but slowly to planes that leave the L2 cache before they are complete. The bounds, found
-    with AVX2, lie between the two. The sums are the same."""
-    cdef const PoolAxis* w = &pool.w
-    cdef int64_t positions = pool.h.size * w.size
-    cdef bint near = TEAM * positions * real <= L2_BYTES // 2
-    if known == SAME:
-        return False
-    if w.stride == 1:
-        if known:
-            return near or pool.argmax or item == 8
-        return near if pool.argmax else positions <= SHORT_PLANE
-    if pool.argmax and item == 2:
-        return positions <= (MIDDLE_PLANE if pool.disjoint else SHORT_PLANE)
-    if pool.argmax:
-        return near and (w.kernel == 3 or item == 8 or positions <= SHORT_PLANE)
-    # Bits: rows of 16 windows and more fill the vectors of GATHER.
-    if item == 2:
-        return positions <= (32 * 32 if pool.disjoint else 20 * 20)
-    if item == 4:
-        return w.kernel == 3 and positions <= 40 * 40
-    return near and (w.kernel == 3 or positions <= 32 * 32)
-
-
-cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t real, bint direct) noexcept nogil:
-    """Choose the algorithm; returns the bytes of scratch. What the order of the sums depends on is chosen by the
-    geometry and the dtype alone, not by the instruction set."""
-    # GATHER compares at every kernel position, a vector of windows at a time; SCATTER adds once for each window, one
-    # after the other. So GATHER takes kernels whose columns are compiled in, and in its general form those of a few
-    # positions, at strides that leave long classes of columns. Short rows of small planes would leave its vectors
-    # empty. The order of the sums is the same but for the columns SAME, which stay with GATHER. The rows of one channel
-    # must fit the scratch.
-    cdef const MaxPool2d* pool = <const MaxPool2d*>plan
-    cdef int32_t known = known_columns(&pool.w)
-    cdef bint small = pool.h.size * pool.w.size <= SMALL_PLANE
-    if pool.kernel_size <= 2 * least(pool.w.out, LANES) and (
-            known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
-            known == SAME or not small or pool.w.out > SMALL_ROW) and (
-            context.kernels.lane_masks or not scatters_sooner(pool, known, item, real)) and (
-            (pool.h.terms + 5) * most(pool.w.size, pool.w.out) * real <= SCRATCH_BYTES):
-        # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
-        # indices, which leave the vectors of GATHER mostly empty.
-        if known == SAME and pool.argmax and not context.kernels.lane_masks and (
-                pool.w.size <= APART_ROW and pool.h.size <= LISTED_WINDOWS // APART_ROW
-                and pool.h.out <= pool.h.size and pool.h.kernel <= MOST_PLACED):
-            return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, True)
-        return plan_gather(<MaxPool2dGatherPlan*>plan, context.threads, item, real, direct)
-    # Fewer windows than a vector of words holds leave the vectors empty in which SCATTER finds maxima; PLANES finds
-    # those of all channels in one go. Indices SCATTER adds as they are.
-    if small and not pool.argmax and (pool.h.out * pool.w.out < LANES or most(pool.h.kernel, pool.w.kernel)
-                                      > MOST_PLACED):
-        return plan_planes(<MaxPool2dScatterPlan*>plan, item, real)
-    return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, False)
-
-
-cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t bad) noexcept nogil:
-    """The refusal of an argmax index that lies outside its window; `bad` counts the indices of the mask."""
-    cdef const MaxPool2d* plan = <const MaxPool2d*>plan_pointer
-    cdef Context context
-    cdef int32_t index = 0
-    cdef int64_t ow = bad % plan.w.out
-    cdef int64_t oh = bad // plan.w.out % plan.h.out
-    cdef int64_t c = bad // plan.w.out // plan.h.out % plan.channels
-    cdef int64_t n = bad // plan.w.out // plan.h.out // plan.channels
-    cdef int64_t top = oh * plan.h.stride - plan.h.pad
-    cdef int64_t left = ow * plan.w.stride - plan.w.pad
-    context.face = face
-    memcpy(&index, data[2] + 4 * bad, sizeof(index))
-    return refuse(ERR_INVALID, "%s[%lld, %lld, %lld, %lld] = %d: must lie inside window (n, c, oh, ow) = (%lld, %lld, "
-                  "%lld, %lld), in rows %lld to %lld and columns %lld to %lld of a plane of width %lld; is it a "
-                  "mask of the layout \"argmax\"?",
-                  name(&context, ARG_MASK), <wide>n, <wide>c, <wide>oh, <wide>ow, index, <wide>n, <wide>c, <wide>oh,
-                  <wide>ow, <wide>most(top, 0),
-                  <wide>(least(top + plan.h.kernel, plan.h.size) - 1), <wide>most(left, 0),
-                  <wide>(least(left + plan.w.kernel, plan.w.size) - 1), <wide>plan.w.size)
-
-
-cdef int plan_backward(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
-                       Executor** result) noexcept nogil:
-    cdef const Tensor* grad_output = c.tensors[0]
-    cdef const Tensor* self = c.tensors[1]
-    cdef const Tensor* grad_input = c.tensors[3]
-    cdef Executor* executor
-    cdef MaxPool2d* pool
-    cdef int64_t item = item_size(grad_output.dtype)
-    cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
-    cdef int64_t bytes, scratch, lanes, channels, batch
-    cdef int kernel = SCATTER_KERNEL
-    cdef int status = start_executor(context, c, most(sizeof(MaxPool2dGatherPlan), sizeof(MaxPool2dScatterPlan)),
-                                     result)
-    if status != SUCCESS:
-        return status
-    executor = result[0]
-    # Four channels are a unit where 16 would leave too few for the threads, unless they lie side by side.
-    channels = self.dims[self.rank - 3]
-    batch = self.dims[0] if self.rank == 4 else 1
-    lanes = LANES
-    if context.threads > 1 and grad_output.strides[self.rank - 3] != 1 and (
-            batch * ceil_div(channels, LANES) < UNITS_PER_THREAD * context.threads):
-        lanes = TEAM
-    pool = <MaxPool2d*>executor.plan
-    if not start_plan(context, self, grad_output, grad_input, shapes, lanes, pool):
-        set_work(executor, context, NULL, 0, 0, 0)
-        return SUCCESS
-    if pool.argmax:
-        executor.explain = explain_index
-    bytes = traffic(grad_output, item) + traffic(grad_input, item) + pool.mask_end
-    scratch = plan_rows(executor.plan, context, item, real,
-                        item == real and pool.pooled_strides[3] == 1 and not pool.reduced)
-    if pool.algorithm == GATHER:
-        kernel = GATHER_KERNEL
-        (<MaxPool2dGatherPlan*>executor.plan).far = bytes > FAR_BYTES
-    set_work(executor, context, context.kernels.row[kernel][slot_of(grad_output.dtype)], pool.units, bytes, scratch)
-    return SUCCESS
-
-
-cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nogil:
-    """The scratch of the forward."""
-    cdef MaxPool2d* pool = &plan.pool
-    cdef PoolAxis* h = &pool.h
-    cdef PoolAxis* w = &pool.w
-    cdef int64_t slot, row
-    cdef int64_t size = 0
-    # A kernel that is mostly padding is scanned too: phases would be as long as the kernel.
-    pool.algorithm = (PHASES if w.stride <= MOST_PHASES and w.out >= LEAST_WINDOWS and w.kernel <= 2 * w.size
-                      else SCAN)
-    # A phase of a row holds a value for every window and every step of the kernel, and a vector more.
-    plan.phases = least(w.stride, w.kernel)
-    plan.phase_pitch = round_up(w.out + w.terms - 1, LANES) + LANES
-    plan.row_pitch = round_up(w.out, LANES) + LANES
-    slot = plan.phase_pitch * plan.phases * real
-    row = plan.row_pitch * real
-    plan.lines = 1
-    if pool.algorithm == PHASES:
-        # Rows that the next windows need too are split again: of a few kernels' height that is a small part.
-        plan.kept = most(quotient(ROWS_BYTES, slot), h.kernel if h.kernel <= h.stride else KEPT_KERNELS * h.kernel)
-        plan.kept = most(least(plan.kept, quotient(TALL_BYTES, slot)), 1)
-        plan.kept = least(plan.kept, (pool.band - 1) * h.stride + h.kernel) if w.kernel <= MOST_COLUMNS else 1
-        if plan.kept >= h.kernel:
-            plan.lines = quotient(plan.kept - h.kernel, h.stride) + 1
-    size = place(&plan.at_rows, size, plan.kept * slot)
-    size = place(&plan.at_cells, size, w.size * real)
-    size = place(&plan.at_maxima, size, plan.lines * row)
-    size = place(&plan.at_best, size, row)
-    size = place(&plan.at_labels, size, row)
-    size = place(&plan.at_starts, size, row)
-    size = place(&plan.at_firsts, size, row)
-    size = place(&plan.at_places, size, plan.lines * plan.row_pitch * 4)
-    if plan.coded:
-        # The last vector of a row reaches beyond it.
-        size = place(&plan.at_codes, size, LANES * (pool.band * w.out + LANES) * 2)
-    return size
-
-
-cdef int plan_forward(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
-                      Executor** result) noexcept nogil:
-    cdef const Tensor* self = c.tensors[0]
-    cdef const Tensor* out = c.tensors[1]
-    cdef Executor* executor
-    cdef MaxPool2dForwardPlan* plan
-    cdef MaxPool2d* pool
-    cdef int64_t item = item_size(self.dtype)
-    cdef int64_t band, scratch
-    cdef int status = start_executor(context, c, sizeof(MaxPool2dForwardPlan), result)
-    if status != SUCCESS:
-        return status
-    executor = result[0]
-    plan = <MaxPool2dForwardPlan*>executor.plan
-    pool = &plan.pool
-    if not start_plan(context, self, out, self, shapes, 1, pool):
-        set_work(executor, context, NULL, 0, 0, 0)
-        return SUCCESS
-    plan.coded = not pool.argmax and pool.kernel_size <= CODED_KERNEL and pool.w.out <= CODED_ROW
-    band = pool.h.out
-    if plan.coded:
-        band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
-    split_rows(pool, pool.h.out, band, context.threads, 0)
-    scratch = plan_windows(plan, 8 if self.dtype == DT_DOUBLE else 4)
-    set_work(executor, context, context.kernels.row[FORWARD_KERNEL][slot_of(self.dtype)], pool.units,
-             traffic(self, item) + traffic(out, item) + pool.mask_bytes, scratch)
-    return SUCCESS
-
-
 cdef int find_geometry(const Context* context, const Arguments* c, const Tensor* self,
                        MaxPool2dShapes* shapes) noexcept nogil:
     """The attributes, and the shapes that follow."""
-    return (check_lengths(context, c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3])
-            or check_values(context, c.arrays[0], c.arrays[1], c.arrays[2], c.arrays[3], shapes)
-            or find_shapes(context, self, c.numbers[0] != 0, shapes))
+    return (read_pool(context, c, shapes)
+            or find_pooled(context, self, c.numbers[0] != 0, shapes)
+            or find_mask(context, self, shapes))
 
 
 cdef int max_pool2d_with_mask_backward(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
@@ -582,15 +174,15 @@ cdef int max_pool2d_with_mask_backward(const Context* context, const Arguments* 
     cdef MaxPool2dShapes shapes
     return (check_common(context, c)
             or check_images(context, c)
-            or check_format(context, ARG_GRAD_OUTPUT, grad_output)
+            or check_pool_format(context, ARG_GRAD_OUTPUT, grad_output)
             or check_same_formats(context, c)
             or find_geometry(context, c, self, &shapes)
             or shape_is(context, ARG_GRAD_INPUT, grad_input, self.dims, "self.shape")
-            or shape_is(context, ARG_GRAD_OUTPUT, grad_output, shapes.out, "the pooled shape of self")
-            or check_mask(context, self, mask, &shapes)
+            or shape_made(context, ARG_GRAD_OUTPUT, grad_output, shapes.out, "pooled", ARG_SELF, self)
+            or check_mask(context, self, ARG_MASK, mask, &shapes)
             or addressable(context, ARG_GRAD_INPUT, grad_input)
             or addressable(context, ARG_MASK, mask)
-            or plan_backward(context, c, &shapes, executor))
+            or plan_gradient(context, c, &shapes, NULL, executor))
 
 
 cdef int max_pool2d_with_mask(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
@@ -601,15 +193,15 @@ cdef int max_pool2d_with_mask(const Context* context, const Arguments* c, Execut
     cdef MaxPool2dShapes shapes
     return (check_common(context, c)
             or check_images(context, c)
-            or check_format(context, ARG_SELF, self)
+            or check_pool_format(context, ARG_SELF, self)
             or check_same_formats(context, c)
             or find_geometry(context, c, self, &shapes)
-            or shape_is(context, ARG_OUT, out, shapes.out, "the pooled shape of self")
-            or check_mask(context, self, mask, &shapes)
+            or shape_made(context, ARG_OUT, out, shapes.out, "pooled", ARG_SELF, self)
+            or check_mask(context, self, ARG_MASK_OUT, mask, &shapes)
             or addressable(context, ARG_SELF, self)
-            or addressable(context, ARG_MASK, mask)
+            or addressable(context, ARG_MASK_OUT, mask)
             or check_labels(context, &shapes, self.rank)
-            or plan_forward(context, c, &shapes, executor))
+            or plan_maxima(context, c, &shapes, NULL, executor))
 
 
 cdef int max_pool2d_shapes(const Context* context, const Arguments* c, MaxPool2dShapes* shapes) noexcept nogil:
@@ -618,7 +210,7 @@ cdef int max_pool2d_shapes(const Context* context, const Arguments* c, MaxPool2d
     return (check_nulls(context, c)
             or check_first_dtype(context, c)
             or rank_3_or_4(context, ARG_SELF, self)
-            or check_format(context, ARG_SELF, self)
+            or check_pool_format(context, ARG_SELF, self)
             or find_geometry(context, c, self, shapes)
             or addressable(context, ARG_SELF, self)
             or check_mask_bytes(context, shapes, self.rank))
@@ -644,9 +236,7 @@ cdef int forward_result(const Context* context, const Arguments* c, Tensor* resu
 cdef int64_t backward_facts(const Executor* executor, Fact* fact) noexcept nogil:
     """What explain() tells."""
     cdef const MaxPool2d* pool = <const MaxPool2d*>executor.plan
-    fact = add_pair(fact, "kernelSize", pool.h.kernel, pool.w.kernel)
-    fact = add_pair(fact, "stride", pool.full_stride[0], pool.full_stride[1])
-    fact = add_pair(fact, "padding", pool.h.pad, pool.w.pad)
+    fact = add_pool(pool, fact)
     add_pair(fact, "mask_layout", pool.argmax, 0)
     fact.kind = LAYOUT
     return 1 << pool.algorithm

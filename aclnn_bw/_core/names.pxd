@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from aclnn_bw._core.operators cimport operator_of
 from aclnn_bw._core.status cimport wide
 from aclnn_bw._core.types cimport (
-    ARG_SELF, ARGUMENTS, ASCEND310P, ASCEND910, ASCEND910B, C_CALL, DT_BF16, MASK_HELPER, TWO_PHASE, Context, IntArray,
+    ARG_SELF, ARGUMENTS, ASCEND310P, ASCEND910, ASCEND910B, C_CALL, MASK_HELPER, TWO_PHASE, Context, IntArray,
     Record, argument_names,
 )
 
@@ -41,14 +41,28 @@ cdef inline const char* of_shape(const Context* context, int argument) noexcept 
 
 
 cdef inline const char* dtype_name(int dtype) noexcept nogil:
-    cdef (const char*)[18] names = [
+    cdef (const char*)[41] names = [
         "ACL_FLOAT", "ACL_FLOAT16", "ACL_INT8", "ACL_INT32", "ACL_UINT8", "5", "ACL_INT16", "ACL_UINT16", "ACL_UINT32",
-        "ACL_INT64", "ACL_UINT64", "ACL_DOUBLE", "ACL_BOOL", "13", "14", "15", "ACL_COMPLEX64", "ACL_COMPLEX128"]
-    if dtype == DT_BF16:
-        return "ACL_BF16"
-    if not 0 <= dtype < 18:
+        "ACL_INT64", "ACL_UINT64", "ACL_DOUBLE", "ACL_BOOL", "ACL_STRING", "14", "15", "ACL_COMPLEX64",
+        "ACL_COMPLEX128", "18", "19", "20", "21", "22", "23", "24", "25", "26", "ACL_BF16", "28", "ACL_INT4",
+        "ACL_UINT1", "31", "32", "ACL_COMPLEX32", "ACL_HIFLOAT8", "ACL_FLOAT8_E5M2", "ACL_FLOAT8_E4M3FN",
+        "ACL_FLOAT8_E8M0", "38", "39", "ACL_FLOAT4_E2M1"]
+    if not 0 <= dtype < 41:
         return "ACL_DT_UNDEFINED"
     return names[dtype]
+
+
+cdef inline const char* dtype_text(const Context* context, int dtype) noexcept nogil:
+    """The caller's own word for a dtype. The Python face says what one is called that is none of ours."""
+    cdef (const char*)[28] names = [
+        "float32", "float16", "int8", "int32", "uint8", NULL, "int16", "uint16", "uint32", "int64", "uint64", "float64",
+        "bool", NULL, NULL, NULL, "complex64", "complex128", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        "bfloat16"]
+    if context.face in (TWO_PHASE, C_CALL):
+        return dtype_name(dtype)
+    if dtype < 0:
+        return "undefined"
+    return dtype_name(dtype) if dtype >= 28 or names[dtype] == NULL else names[dtype]
 
 
 cdef inline const char* format_name(int format) noexcept nogil:

@@ -32,6 +32,7 @@ enum {
     ACLNN_BW_READ,    /* a tensor whose values are read */
     ACLNN_BW_SHAPE,   /* a tensor that gives its shape only: in a one-call function a shape serves */
     ACLNN_BW_WRITTEN, /* a tensor that is written: the last ones, of a one-call function what it returns */
+    ACLNN_BW_CONST_WRITTEN = ACLNN_BW_WRITTEN, /* the same, const in the C call */
     ACLNN_BW_INTS,    /* an aclIntArray */
     ACLNN_BW_BOOL,
     ACLNN_BW_INT,
@@ -49,8 +50,10 @@ enum {
     ACLNN_BW_EMPTY = 16,          /* None in a one-call function is an empty array */
     ACLNN_BW_OPTIONAL = 32,       /* may be None in a one-call function: absent, and 0 */
     ACLNN_BW_TWO_PHASE_ONLY = 64, /* one-call functions lack it */
-    ACLNN_BW_ALWAYS_NEW = 128,    /* one-call functions take no memory for it */
-    ACLNN_BW_COUNT_SHIFT = 8      /* above: for how many values a bare int stands */
+    ACLNN_BW_IS_INDICES = 128,    /* int32 or int64 whatever the other tensors are, in any format that is not private */
+    ACLNN_BW_HOST_INT64 = 256,    /* of them int64 on Host alone */
+    ACLNN_BW_LEADS = 512,         /* its dtype is looked at first, and the others are compared with it */
+    ACLNN_BW_COUNT_SHIFT = 12     /* above: for how many values a bare int stands */
 };
 
 typedef struct {

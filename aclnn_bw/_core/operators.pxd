@@ -6,6 +6,7 @@ from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Record, Te
 cdef extern const Record* operator_of "aclnn_bw_operator_of" (int op) noexcept nogil
 cdef extern bint takes_dtype "aclnn_bw_takes_dtype" (int op, int product, int dtype) noexcept nogil
 cdef extern int check_nulls "aclnn_bw_check_nulls" (const Context* context, const Arguments* c) noexcept nogil
+cdef extern int check_dtypes "aclnn_bw_check_dtypes" (const Context* context, const Arguments* c) noexcept nogil
 cdef extern int check_first_dtype "aclnn_bw_check_first_dtype" (
     const Context* context, const Arguments* c) noexcept nogil
 cdef extern int check_common "aclnn_bw_check_common" (const Context* context, const Arguments* c) noexcept nogil

@@ -4,13 +4,13 @@ from libc.stdint cimport int64_t
 from aclnn_bw._core.checks cimport format_is_plain, not_null, rank_3_or_4, same_dtype, same_format, same_rank
 from aclnn_bw._core.executor cimport check_tensors, delete_executor, new_executor
 from aclnn_bw._core.names cimport (
-    TEXT, choose, default_rules, dtype_name, host_rules, name, operator_name, product_name, snprintf,
+    TEXT, choose, default_rules, dtype_text, host_rules, name, operator_name, product_name, snprintf,
 )
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.types cimport (
-    ASCEND910B, C_CALL, DT_BF16, DT_INT8, END, ERR_CREATE_EXECUTOR, ERR_INVALID, HOST, INTS, IS_MASK, NO_RESULT,
-    NULLABLE, OPERATORS, OWN_DTYPE, SUCCESS, SWAPPED, TWO_PHASE, WRITTEN, Arguments, Context, Executor, Fact, Parameter,
-    Record, Tensor,
+    ASCEND910B, C_CALL, DT_BF16, DT_INT32, DT_INT64, DT_INT8, END, ERR_CREATE_EXECUTOR, ERR_INVALID, HOST, HOST_INT64,
+    INTS, IS_INDICES, IS_MASK, LEADS, NO_RESULT, NULLABLE, ONE_CALL, OPERATORS, OWN_DTYPE, SUCCESS, SWAPPED, TWO_PHASE,
+    WRITTEN, Arguments, Context, Executor, Fact, Parameter, Record, Tensor,
 )
 
 cdef extern from "operators_table.h" nogil:
@@ -25,6 +25,24 @@ cdef bint takes_dtype(int op, int product, int dtype) noexcept nogil:
     return 0 <= dtype <= DT_BF16 and table[op].dtypes[product] >> dtype & 1 != 0
 
 
+cdef bint indices_dtype(const Context* context, const Parameter* parameter, int dtype) noexcept nogil:
+    return dtype == DT_INT32 or (dtype == DT_INT64 and (
+        context.product == HOST or not parameter.flags & HOST_INT64))
+
+
+cdef const char* instead_of_mask(const Context* context, const Parameter* parameter, int dtype) noexcept nogil:
+    """What helps a caller whose mask has another dtype."""
+    if dtype != DT_INT32 and dtype != DT_INT64:
+        return "the forward makes it"
+    if parameter.kind == WRITTEN:
+        return choose(context.face == ONE_CALL, "max_pool2d_with_indices writes indices",
+                      "aclnnMaxPool2dWithIndices writes indices")
+    if context.face == ONE_CALL:
+        return "max_pool2d_with_indices_backward takes indices, and indices_to_mask makes a mask of them"
+    return choose(context.face == C_CALL, "aclnnMaxPool2dWithIndicesBackward takes indices",
+                  "aclnnMaxPool2dWithIndicesBackward takes indices, and indices_to_mask makes a mask of them")
+
+
 cdef int check_dtype(const Context* context, const Parameter* parameter, const Tensor* tensor, int op) noexcept nogil:
     cdef char[TEXT] text
     cdef const char* argument = name(context, parameter.argument)
@@ -33,25 +51,33 @@ cdef int check_dtype(const Context* context, const Parameter* parameter, const T
     cdef int used = 0
     cdef int dtype = tensor.dtype
     cdef int allowed
+    cdef bint wide_too
     if parameter.flags & IS_MASK:
         if dtype == DT_INT8:
             return SUCCESS
-        return refuse(ERR_INVALID, "%s.dtype = %s: must be ACL_INT8; the forward makes it", argument,
-                      dtype_name(dtype))
+        return refuse(ERR_INVALID, "%s.dtype = %s: must be %s; %s", argument, dtype_text(context, dtype),
+                      dtype_text(context, DT_INT8), instead_of_mask(context, parameter, dtype))
     if tensor.flags & SWAPPED:
         return refuse(ERR_INVALID, "%s.dtype = %s in swapped byte order: must be in native byte order; convert it, as "
-                      "a.astype(a.dtype.newbyteorder('=')) does", argument, dtype_name(dtype))
+                      "a.astype(a.dtype.newbyteorder('=')) does", argument, dtype_text(context, dtype))
+    if parameter.flags & IS_INDICES:
+        if indices_dtype(context, parameter, dtype):
+            return SUCCESS
+        wide_too = indices_dtype(context, parameter, DT_INT64)
+        return refuse(ERR_INVALID, "%s.dtype = %s: must be %s%s%s on %s", argument, dtype_text(context, dtype),
+                      dtype_text(context, DT_INT32), choose(wide_too, " or ", ""),
+                      choose(wide_too, dtype_text(context, DT_INT64), ""), product_name(context.product))
     if takes_dtype(op, context.product, dtype):
         return SUCCESS
     text[0] = 0
     for allowed in range(DT_BF16 + 1):
         if takes_dtype(op, context.product, allowed) and used < TEXT:
             used += snprintf(text + used, <size_t>(TEXT - used), "%s%s", choose(used > 0, ", ", ""),
-                             dtype_name(allowed))
+                             dtype_text(context, allowed))
     if context.face in (TWO_PHASE, C_CALL) and takes_dtype(op, HOST, dtype):
         use = "; use "
         rules = default_rules(context) if takes_dtype(op, ASCEND910B, dtype) else host_rules(context)
-    return refuse(ERR_INVALID, "%s.dtype = %s: must be one of %s on %s%s%s", argument, dtype_name(dtype), text,
+    return refuse(ERR_INVALID, "%s.dtype = %s: must be one of %s on %s%s%s", argument, dtype_text(context, dtype), text,
                   product_name(context.product), use, rules)
 
 
@@ -78,17 +104,30 @@ cdef int check_nulls(const Context* context, const Arguments* c) noexcept nogil:
 
 
 cdef int check_dtypes(const Context* context, const Arguments* c) noexcept nogil:
-    """Those that the product takes; then equal to the first one's, where they need be."""
+    """Those that the product takes; then equal to the first one's, where they need be; then those of indices."""
     cdef const Parameter* tensors = table[c.op].tensors
     cdef int status = SUCCESS
+    cdef int lead = 0
     cdef int i = 0
     while tensors[i].kind != END and status == SUCCESS:
-        status = check_dtype(context, &tensors[i], c.tensors[i], c.op)
+        if tensors[i].flags & LEADS:
+            lead = i
+            status = check_dtype(context, &tensors[i], c.tensors[i], c.op)
         i += 1
-    i = 1
+    i = 0
     while tensors[i].kind != END and status == SUCCESS:
-        if not tensors[i].flags & (IS_MASK | OWN_DTYPE):
-            status = same_dtype(context, tensors[i].argument, c.tensors[i], tensors[0].argument, c.tensors[0])
+        if not tensors[i].flags & IS_INDICES:
+            status = check_dtype(context, &tensors[i], c.tensors[i], c.op)
+        i += 1
+    i = 0
+    while tensors[i].kind != END and status == SUCCESS:
+        if i != lead and not tensors[i].flags & (IS_MASK | IS_INDICES | OWN_DTYPE):
+            status = same_dtype(context, tensors[i].argument, c.tensors[i], tensors[lead].argument, c.tensors[lead])
+        i += 1
+    i = 0
+    while tensors[i].kind != END and status == SUCCESS:
+        if tensors[i].flags & IS_INDICES:
+            status = check_dtype(context, &tensors[i], c.tensors[i], c.op)
         i += 1
     return status
 
@@ -110,6 +149,9 @@ cdef bint common_is_good(const Context* context, const Arguments* c) noexcept no
             return False
         if tensors[i].flags & IS_MASK:
             if tensor.dtype != DT_INT8:
+                return False
+        elif tensors[i].flags & IS_INDICES:
+            if not indices_dtype(context, &tensors[i], tensor.dtype):
                 return False
         elif (not takes_dtype(c.op, context.product, tensor.dtype)
               or (tensor.dtype != c.tensors[0].dtype and not tensors[i].flags & OWN_DTYPE)):
@@ -142,12 +184,12 @@ cdef int check_images(const Context* context, const Arguments* c) noexcept nogil
 
 
 cdef int check_same_formats(const Context* context, const Arguments* c) noexcept nogil:
-    """The tensors have the format of the first one; a mask has any plain one."""
+    """The tensors have the format of the first one; a mask has any plain one, and so have indices."""
     cdef const Parameter* tensors = table[c.op].tensors
     cdef int status = SUCCESS
     cdef int i = 1
     while tensors[i].kind != END and status == SUCCESS:
-        if tensors[i].flags & IS_MASK:
+        if tensors[i].flags & (IS_MASK | IS_INDICES):
             status = format_is_plain(context, tensors[i].argument, c.tensors[i])
         else:
             status = same_format(context, tensors[i].argument, c.tensors[i], tensors[0].argument, c.tensors[0])

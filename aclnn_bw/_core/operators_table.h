@@ -1,5 +1,6 @@
 /* operators.def as a table; for operators.pyx alone. */
 #include "operators.h"
+#include "parameters.h"
 
 #define OPERATOR(id, name, one_call, ...)                                                                  \
     int aclnn_bw_##one_call(const aclnn_bw_context *, const aclnn_bw_arguments *, aclnn_bw_executor **); \
@@ -21,6 +22,10 @@
 #define F64 DTYPE(11)
 #define COMPLEX (DTYPE(16) | DTYPE(17))
 #define BF16 DTYPE(27)
+#define WHOLE (DTYPE(2) | DTYPE(3) | DTYPE(4) | DTYPE(6) | DTYPE(9))
+#define UNSIGNED (DTYPE(7) | DTYPE(8) | DTYPE(10))
+#define BOOLS DTYPE(12)
+#define BYTES DTYPE(4)
 
 #define SCALAR(count) (ACLNN_BW_SCALAR | (count) << ACLNN_BW_COUNT_SHIFT)
 #define NULLABLE ACLNN_BW_NULLABLE
@@ -29,50 +34,28 @@
 #define IS_MASK ACLNN_BW_IS_MASK
 #define OWN_DTYPE ACLNN_BW_OWN_DTYPE
 #define TWO_PHASE_ONLY ACLNN_BW_TWO_PHASE_ONLY
-#define ALWAYS_NEW ACLNN_BW_ALWAYS_NEW
+#define IS_INDICES ACLNN_BW_IS_INDICES
+#define HOST_INT64 ACLNN_BW_HOST_INT64
+#define LEADS ACLNN_BW_LEADS
 
-/* (a, b, c) (d, e, f) ...: each macro leaves the other one before the next triple. */
-#define PARAMETER_A(kind, argument, flags) {ACLNN_BW_##kind, ACLNN_BW_ARG_##argument, flags}, PARAMETER_B
-#define PARAMETER_B(kind, argument, flags) {ACLNN_BW_##kind, ACLNN_BW_ARG_##argument, flags}, PARAMETER_A
-#define PARAMETER_A_END
-#define PARAMETER_B_END
-/* Of these the tensors, and the arrays. */
-#define TENSOR(kind, argument, flags) {ACLNN_BW_##kind, ACLNN_BW_ARG_##argument, flags},
-#define TENSOR_READ TENSOR
-#define TENSOR_SHAPE TENSOR
-#define TENSOR_WRITTEN TENSOR
-#define TENSOR_INTS(...)
-#define TENSOR_BOOL(...)
-#define TENSOR_INT(...)
-#define TENSOR_INT8(...)
-#define TENSOR_REAL(...)
-#define TENSOR_LAYOUT(...)
-#define TENSOR_A(kind, argument, flags) TENSOR_##kind(kind, argument, flags) TENSOR_B
-#define TENSOR_B(kind, argument, flags) TENSOR_##kind(kind, argument, flags) TENSOR_A
-#define TENSOR_A_END
-#define TENSOR_B_END
-#define ARRAY_READ(...)
-#define ARRAY_SHAPE(...)
-#define ARRAY_WRITTEN(...)
-#define ARRAY_INTS TENSOR
-#define ARRAY_BOOL(...)
-#define ARRAY_INT(...)
-#define ARRAY_INT8(...)
-#define ARRAY_REAL(...)
-#define ARRAY_LAYOUT(...)
-#define ARRAY_A(kind, argument, flags) ARRAY_##kind(kind, argument, flags) ARRAY_B
-#define ARRAY_B(kind, argument, flags) ARRAY_##kind(kind, argument, flags) ARRAY_A
-#define ARRAY_A_END
-#define ARRAY_B_END
-#define ENDED(...) ENDED_(__VA_ARGS__)
-#define ENDED_(...) __VA_ARGS__##_END
-
-#define PARAMETERS(...) (const aclnn_bw_parameter[]){ENDED(__VA_ARGS__) {ACLNN_BW_END, 0, 0}}
+/* The parameters of each operator; of them the tensors, and the arrays. */
+#define ENTRY(kind, argument, flags) {ACLNN_BW_##kind, ACLNN_BW_ARG_##argument, flags},
+#define LIST(one_call, which, parameters) \
+    static const aclnn_bw_parameter aclnn_bw_##one_call##_##which[] = {parameters {ACLNN_BW_END, 0, 0}};
+#define OPERATOR(id, name, one_call, record, ...) LIST(one_call, parameters, WALK_1(record))
+#define ONE ENTRY
+#include "operators.def"
+#undef ONE
+#define OPERATOR(id, name, one_call, record, ...) \
+    LIST(one_call, tensors, WALK_1(record)) LIST(one_call, arrays, WALK_2(record))
+#define ONE(kind, ...) OF_##kind(ENTRY(kind, __VA_ARGS__), , , )
+#define TWO(kind, ...) OF_##kind(, ENTRY(kind, __VA_ARGS__), , )
+#include "operators.def"
 
 static const aclnn_bw_operator aclnn_bw_table[] = {
-#define OPERATOR(id, name, one_call, parameters, dtypes, result, ...)                                  \
-    {#name, #one_call, aclnn_bw_##one_call, result, aclnn_bw_##one_call##_facts, dtypes,               \
-     PARAMETERS(PARAMETER_A parameters), PARAMETERS(TENSOR_A parameters), PARAMETERS(ARRAY_A parameters), \
+#define OPERATOR(id, name, one_call, parameters, dtypes, result, ...)                                               \
+    {#name, #one_call, aclnn_bw_##one_call, result, aclnn_bw_##one_call##_facts, dtypes,                            \
+     aclnn_bw_##one_call##_parameters, aclnn_bw_##one_call##_tensors, aclnn_bw_##one_call##_arrays,                 \
      (const char *const[]){__VA_ARGS__, 0}},
 #include "operators.def"
 };

@@ -1,4 +1,4 @@
-"""The plan of ReplicationPad2dBackward, shared by its checks and its kernel."""
+"""The plans of ReplicationPad2d and of its gradient, shared by their checks and their kernels."""
 from libc.stdint cimport int32_t, int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div
@@ -22,7 +22,7 @@ cdef struct Axis:
 
 cdef enum Layout:
     PLANES      # rows lie apart for each channel
-    PACKED      # the channels of gradOutput lie side by side, those of gradInput do not
+    PACKED      # the channels of what is read lie side by side, those of what is written do not
     PIXELS      # the channels of both do: what is copied and summed is all channels of a pixel
 
 # Behind the plan lie the four pads as the caller gave them, as int64: kernels copy the plan and have no use for them.
@@ -45,9 +45,42 @@ cdef struct ReplicationPad2dPlan:
     int64_t packed                      # bytes of scratch; a unit that needs more is gathered
     bint streamed                       # gradInput is written past the caches
 
+# Position o of an axis of out is a copy of clamp(o - pad, 0, size - 1): the first `before` positions copy 0, the last
+# `after` ones size - 1, and those between, `first` and what follows.
+cdef struct CopiedAxis:
+    int64_t out
+    int64_t before
+    int64_t between
+    int64_t after
+    int64_t first
+    int64_t last        # size - 1
+
+# Strides and sizes are bytes. Behind the plan lie the four pads, as behind the other one.
+cdef struct ReplicationPad2dForwardPlan:
+    CopiedAxis h
+    CopiedAxis w
+    int64_t[4] self_strides     # n, c, h, w
+    int64_t[4] out_strides
+    int64_t channels            # PIXELS: 1
+    int64_t item                # an element
+    int64_t cell                # what is copied at a time: an element; PIXELS: a pixel
+    # A unit of work is a plane, or of PACKED a group of channels, x a band of rows of out.
+    int64_t band
+    int64_t bands
+    int64_t group               # channels
+    int64_t groups
+    int32_t layout
+    bint streamed               # out is written past the caches
+
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
     const Context* context, const Arguments* c, Executor** executor) noexcept nogil
 cdef extern int64_t facts "aclnn_bw_replication_pad2d_backward_facts" (
+    const Executor* executor, Fact* fact) noexcept nogil
+cdef extern int replication_pad2d "aclnn_bw_replication_pad2d" (
+    const Context* context, const Arguments* c, Executor** executor) noexcept nogil
+cdef extern int forward_result "aclnn_bw_replication_pad2d_result" (
+    const Context* context, const Arguments* c, Tensor* results) noexcept nogil
+cdef extern int64_t forward_facts "aclnn_bw_replication_pad2d_facts" (
     const Executor* executor, Fact* fact) noexcept nogil
 
 

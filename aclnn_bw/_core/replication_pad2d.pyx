@@ -1,30 +1,33 @@
-"""ReplicationPad2dBackward: what it refuses, and what it plans.
+"""ReplicationPad2d and ReplicationPad2dBackward: what they refuse, and what they plan.
 
-The rules follow the CANN operator (aclnnReplicationPad2dBackward) and PyTorch's replication_pad2d_backward, whose
+The rules follow the CANN operators (aclnnReplicationPad2d and its Backward) and PyTorch's replication_pad2d, whose
 negative pads crop; the checks run in one fixed order, and the first that fails speaks.
 """
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport add_overflows, ceil_div, least, most
 from aclnn_bw._core.checks cimport (
-    addressable, format_is_plain, length_between, none_zero_but_batch, shape_is, slot_of,
+    addressable, format_is_plain, length_between, none_zero_but_batch, shape_is, shape_made, slot_of,
 )
 from aclnn_bw._core.executor cimport set_work
 from aclnn_bw._core.names cimport (
     TEXT, choose, element_text, format_name, host_rules, name, product_name, snprintf, tuple_text,
 )
-from aclnn_bw._core.operators cimport add_pair, check_common, check_images, check_same_formats, start_executor
+from aclnn_bw._core.operators cimport (
+    add_pair, check_common, check_dtypes, check_images, check_nulls, check_same_formats, start_executor,
+)
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128, DT_COMPLEX64,
-    ERR_INVALID, FORMAT_UNDEFINED, HOST, ONE_CALL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, RangeFn,
-    Tensor,
+    ALIGNMENT, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_OUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128,
+    DT_COMPLEX64, DT_FLOAT, ERR_INVALID, FORMAT_UNDEFINED, HOST, MAX_RANK, NO_RESULT, ONE_CALL, SUCCESS, Arguments,
+    Context, Executor, Fact, IntArray, RangeFn, Tensor,
 )
 
 cdef extern from "operators.h":
     enum:
         KERNEL "ACLNN_BW_KERNEL_replication_pad2d"
+        FORWARD_KERNEL "ACLNN_BW_KERNEL_replication_pad2d_forward"
 
 cdef enum:
     BFLOAT_PAD_LIMIT = 7        # of Ascend910B, where rows are padded
@@ -33,6 +36,7 @@ cdef enum:
     LEAST_TILE = 512            # columns
     CACHED = 33554432           # bytes of both arrays: more are written past the caches
     LEAST_STREAMED = 512        # bytes of a row: those of fewer are written through them
+    LONG_ROW = 4096             # the same in the forward, whose rows begin in the middle of a line
     UNIT = 131072               # bytes of gradOutput that are packed at a time
     MOST_PACKED = 1048576       # bytes: a unit with more, because of its pads, is not packed
     LINES = 4                   # cache lines of a pixel that are packed side by side if they come from memory
@@ -111,29 +115,34 @@ cdef int padded_size(const Context* context, const Tensor* self, const IntArray*
     return SUCCESS
 
 
+cdef int check_sizes(const Context* context, const Tensor* self, const IntArray* padding,
+                     const int64_t* pads) noexcept nogil:
+    """What the products ask of the pads and the image."""
+    cdef char[TEXT] text
+    cdef int64_t i, size
+    for i in range(PADS if context.product != HOST else 0):
+        size = self.dims[self.rank - 1 if i < TOP else self.rank - 2]
+        if pads[i] >= size:
+            return refuse(ERR_INVALID, "%s = %lld: must be < %s = %lld of self on %s; %s has no limit",
+                          element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
+                          choose(i < TOP, "W", "H"), <wide>size, product_name(context.product), host_rules(context))
+    return SUCCESS
+
+
 cdef int check_shapes(const Context* context, const Tensor* grad_output, const Tensor* self, const Tensor* grad_input,
                       const IntArray* padding, const int64_t* pads) noexcept nogil:
-    cdef char[TEXT] text
     cdef int64_t[4] expected
-    cdef int64_t i, size
+    cdef int64_t i
     cdef int rank = self.rank
-    cdef int status = none_zero_but_batch(context, ARG_SELF, self)
+    cdef int status = none_zero_but_batch(context, ARG_SELF, self) or check_sizes(context, self, padding, pads)
     if status != SUCCESS:
         return status
-    if context.product != HOST:
-        for i in range(PADS):
-            size = self.dims[rank - 1 if i < TOP else rank - 2]
-            if pads[i] >= size:
-                return refuse(ERR_INVALID, "%s = %lld: must be < %s = %lld of self on %s; %s has no limit",
-                              element_text(text, context, ARG_PADDING, padding, i), <wide>pads[i],
-                              choose(i < TOP, "W", "H"), <wide>size, product_name(context.product),
-                              host_rules(context))
     for i in range(rank - 2):
         expected[i] = self.dims[i]
     return (padded_size(context, self, padding, pads, 0, &expected[rank - 2])
             or padded_size(context, self, padding, pads, 1, &expected[rank - 1])
             or shape_is(context, ARG_GRAD_INPUT, grad_input, self.dims, "self.shape")
-            or shape_is(context, ARG_GRAD_OUTPUT, grad_output, expected, "the padded shape of self"))
+            or shape_made(context, ARG_GRAD_OUTPUT, grad_output, expected, "padded", ARG_SELF, self))
 
 
 cdef Axis make_axis(int64_t size, int64_t out, int64_t pad) noexcept nogil:
@@ -302,13 +311,150 @@ cdef int replication_pad2d_backward(const Context* context, const Arguments* c, 
             or plan_backward(context, c, pads, executor))
 
 
-cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
+cdef int64_t add_pads(Fact* fact, const int64_t* pads, int layout) noexcept nogil:
     """What explain() tells."""
-    cdef const ReplicationPad2dPlan* plan = <const ReplicationPad2dPlan*>executor.plan
-    cdef const int64_t* pads = <const int64_t*>(plan + 1)
     cdef int i
     add_pair(fact, "padding", 0, 0)
     fact.count = PADS
     for i in range(PADS):
         fact.values[i] = pads[i]
-    return 1 << plan.layout
+    return 1 << layout
+
+
+cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
+    cdef const ReplicationPad2dPlan* plan = <const ReplicationPad2dPlan*>executor.plan
+    return add_pads(fact, <const int64_t*>(plan + 1), plan.layout)
+
+
+# --- the forward -----------------------------------------------------------------------------------------------------
+
+
+cdef int check_forward(const Context* context, const Tensor* self, const Tensor* out, const IntArray* padding,
+                       const int64_t* pads) noexcept nogil:
+    cdef int64_t[4] expected
+    cdef int64_t i
+    cdef int rank = self.rank
+    for i in range(rank - 2):
+        expected[i] = self.dims[i]
+    return (check_sizes(context, self, padding, pads)
+            or padded_size(context, self, padding, pads, 0, &expected[rank - 2])
+            or padded_size(context, self, padding, pads, 1, &expected[rank - 1])
+            or shape_made(context, ARG_OUT, out, expected, "padded", ARG_SELF, self)
+            or none_zero_but_batch(context, ARG_SELF, self))
+
+
+cdef CopiedAxis copied_axis(int64_t size, int64_t out, int64_t pad) noexcept nogil:
+    """o - pad < 0 and o - pad > size - 1, solved for o; arranged so that no pad makes it overflow."""
+    cdef CopiedAxis axis
+    axis.out = out
+    axis.last = size - 1
+    axis.before = least(most(pad, 0), out)
+    axis.first = 0 if pad >= 0 else least(-(pad + 1), size) + 1     # -pad may not be a number
+    axis.between = least(out - axis.before, most(size - axis.first, 0))
+    axis.after = out - axis.before - axis.between
+    return axis
+
+
+cdef int plan_forward(const Context* context, const Arguments* c, const int64_t* pads,
+                      Executor** result) noexcept nogil:
+    cdef const Tensor* self = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef Executor* executor
+    cdef ReplicationPad2dForwardPlan* plan
+    cdef int64_t item = item_size(self.dtype)
+    cdef int64_t planes, bytes, width, slot
+    cdef int rank = self.rank
+    cdef int i
+    cdef int64_t size = <int64_t>(sizeof(ReplicationPad2dForwardPlan) + PADS * sizeof(int64_t))
+    cdef int status = start_executor(context, c, size, result)
+    if status != SUCCESS:
+        return status
+    executor = result[0]
+    plan = <ReplicationPad2dForwardPlan*>executor.plan
+    planes = (self.dims[0] if rank == 4 else 1)
+    if planes == 0:
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    plain_strides(self, &plan.self_strides[4 - rank])
+    plain_strides(out, &plan.out_strides[4 - rank])
+    for i in range(4):
+        plan.self_strides[i] *= item
+        plan.out_strides[i] *= item
+    for i in range(PADS):
+        (<int64_t*>(plan + 1))[i] = pads[i]
+    plan.channels = self.dims[rank - 3]
+    plan.item = plan.cell = item
+    plan.h = copied_axis(self.dims[rank - 2], out.dims[rank - 2], pads[<int>TOP])
+    plan.w = copied_axis(self.dims[rank - 1], out.dims[rank - 1], pads[<int>LEFT])
+    bytes = traffic(self, item) + traffic(out, item)
+    width = plan.w.last + 1
+    if plan.channels > 1 and plan.self_strides[1] == item and plan.self_strides[3] != item:
+        if plan.out_strides[1] == item and plan.out_strides[3] != item:
+            plan.layout = PIXELS
+        elif width <= MOST_PACKED // item:
+            plan.layout = PACKED
+    plan.group = plan.groups = 1
+    if plan.layout == PIXELS:
+        plan.cell = plan.channels * item
+        plan.channels = 1
+    elif plan.layout == PACKED:
+        # A line of channels; of long rows fewer, so that the scratch stays in the cache.
+        plan.group = least(plan.channels, most(1, least(ALIGNMENT // item, MOST_PACKED // item // width)))
+        plan.groups = ceil_div(plan.channels, plan.group)
+    plan.streamed = bytes > CACHED and plan.out_strides[3] == plan.cell and plan.w.out * plan.cell >= LONG_ROW
+    planes *= plan.groups if plan.layout == PACKED else plan.channels
+    plan.band = plan.h.out
+    if context.threads > 1 and planes < UNITS_PER_THREAD * context.threads:
+        plan.band = most(LEAST_BAND, ceil_div(plan.h.out, ceil_div(UNITS_PER_THREAD * context.threads, planes)))
+    plan.bands = ceil_div(plan.h.out, plan.band)
+    slot = 0
+    while <int64_t>1 << slot < item:
+        slot += 1
+    # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
+    set_work(executor, context, context.kernels.row[FORWARD_KERNEL][slot], planes * plan.bands, bytes,
+             plan.group * width * item if plan.layout == PACKED else 0)
+    return SUCCESS
+
+
+cdef int replication_pad2d(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
+    """Phase 1."""
+    cdef const Tensor* self = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef const IntArray* padding = c.arrays[0]
+    cdef int64_t[PADS] pads
+    return (check_nulls(context, c)
+            or check_format(context, ARG_SELF, self)
+            or check_same_formats(context, c)
+            or check_dtypes(context, c)
+            or check_images(context, c)
+            or read_padding(context, padding, pads)
+            or check_values(context, padding, pads, DT_FLOAT)
+            or check_forward(context, self, out, padding, pads)
+            or addressable(context, ARG_SELF, self)
+            or addressable(context, ARG_OUT, out)
+            or plan_forward(context, c, pads, executor))
+
+
+cdef int forward_result(const Context* context, const Arguments* c, Tensor* results) noexcept nogil:
+    """self's shape, padded."""
+    cdef const Tensor* self = c.tensors[0]
+    cdef const IntArray* padding = c.arrays[0]
+    cdef int64_t both = 0
+    cdef int64_t padded = 0
+    cdef int64_t i, j
+    if self == NULL or padding == NULL:
+        return NO_RESULT
+    results[0] = self[0]
+    for i in range(2 if 2 <= self.rank <= MAX_RANK else 0):
+        j = 2 * i
+        if ((padding.scalar or padding.size == PADS)
+                and not add_overflows(padding.values[0 if padding.scalar else j],
+                                      padding.values[0 if padding.scalar else j + 1], &both)
+                and not add_overflows(both, self.dims[self.rank - 1 - i], &padded) and padded >= 0):
+            results.dims[self.rank - 1 - i] = padded
+    return SUCCESS
+
+
+cdef int64_t forward_facts(const Executor* executor, Fact* fact) noexcept nogil:
+    cdef const ReplicationPad2dForwardPlan* plan = <const ReplicationPad2dForwardPlan*>executor.plan
+    return add_pads(fact, <const int64_t*>(plan + 1), plan.layout)

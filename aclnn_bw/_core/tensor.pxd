@@ -3,8 +3,9 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport mul_overflows
 from aclnn_bw._core.types cimport (
-    DT_BF16, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64,
-    DT_INT8, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8, Context, Tensor,
+    DT_BF16, DT_BOOL, DT_COMPLEX128, DT_COMPLEX32, DT_COMPLEX64, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_FLOAT8_E4M3FN,
+    DT_FLOAT8_E5M2, DT_FLOAT8_E8M0, DT_HIFLOAT8, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16, DT_UINT32, DT_UINT64,
+    DT_UINT8, Context, Tensor,
 )
 
 cdef extern int64_t traffic "aclnn_bw_traffic" (const Tensor* tensor, int64_t item) noexcept nogil
@@ -27,14 +28,14 @@ cdef extern bint tensor_meets "aclnn_bw_tensor_meets" (
 
 
 cdef inline int64_t item_size(int dtype) noexcept nogil:
-    """Bytes of one element; 0 for a dtype that does not exist."""
-    if dtype in (DT_FLOAT, DT_INT32, DT_UINT32):
+    """Bytes of one element; 0 for a dtype that does not exist, or whose elements have no whole bytes."""
+    if dtype in (DT_FLOAT, DT_INT32, DT_UINT32, DT_COMPLEX32):
         return 4
     if dtype in (DT_DOUBLE, DT_INT64, DT_UINT64, DT_COMPLEX64):
         return 8
     if dtype in (DT_FLOAT16, DT_BF16, DT_INT16, DT_UINT16):
         return 2
-    if dtype in (DT_INT8, DT_UINT8, DT_BOOL):
+    if dtype in (DT_INT8, DT_UINT8, DT_BOOL, DT_HIFLOAT8, DT_FLOAT8_E5M2, DT_FLOAT8_E4M3FN, DT_FLOAT8_E8M0):
         return 1
     return 16 if dtype == DT_COMPLEX128 else 0
 

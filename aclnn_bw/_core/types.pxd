@@ -32,9 +32,18 @@ cdef enum DataType:
     DT_UINT64 = 10
     DT_DOUBLE = 11
     DT_BOOL = 12
+    DT_STRING = 13
     DT_COMPLEX64 = 16
     DT_COMPLEX128 = 17
     DT_BF16 = 27
+    DT_INT4 = 29
+    DT_UINT1 = 30
+    DT_COMPLEX32 = 33
+    DT_HIFLOAT8 = 34
+    DT_FLOAT8_E5M2 = 35
+    DT_FLOAT8_E4M3FN = 36
+    DT_FLOAT8_E8M0 = 37
+    DT_FLOAT4_E2M1 = 40
 
 cdef enum Format:
     FORMAT_UNDEFINED = -1
@@ -137,8 +146,6 @@ cdef extern from "operators.h" nogil:
         WRITTEN "ACLNN_BW_WRITTEN"
         INTS "ACLNN_BW_INTS"
         BOOL "ACLNN_BW_BOOL"
-        INT "ACLNN_BW_INT"
-        INT8 "ACLNN_BW_INT8"
         REAL "ACLNN_BW_REAL"
         LAYOUT "ACLNN_BW_LAYOUT"
     enum:
@@ -149,7 +156,9 @@ cdef extern from "operators.h" nogil:
         EMPTY "ACLNN_BW_EMPTY"
         OPTIONAL "ACLNN_BW_OPTIONAL"
         TWO_PHASE_ONLY "ACLNN_BW_TWO_PHASE_ONLY"
-        ALWAYS_NEW "ACLNN_BW_ALWAYS_NEW"
+        IS_INDICES "ACLNN_BW_IS_INDICES"
+        HOST_INT64 "ACLNN_BW_HOST_INT64"
+        LEADS "ACLNN_BW_LEADS"
         COUNT_SHIFT "ACLNN_BW_COUNT_SHIFT"
     enum:
         ARG_GRAD_OUTPUT "ACLNN_BW_ARG_GRAD_OUTPUT"
@@ -161,14 +170,17 @@ cdef extern from "operators.h" nogil:
         ARG_DIVISOR_OVERRIDE "ACLNN_BW_ARG_DIVISOR_OVERRIDE"
         ARG_CUBE_MATH_TYPE "ACLNN_BW_ARG_CUBE_MATH_TYPE"
         ARG_MASK "ACLNN_BW_ARG_MASK"
+        ARG_MASK_OUT "ACLNN_BW_ARG_MASK_OUT"
+        ARG_INDICES "ACLNN_BW_ARG_INDICES"
         ARG_DILATION "ACLNN_BW_ARG_DILATION"
         ARG_OUTPUT_SIZE "ACLNN_BW_ARG_OUTPUT_SIZE"
         ARG_INPUT_SIZE "ACLNN_BW_ARG_INPUT_SIZE"
         ARG_SCALES "ACLNN_BW_ARG_SCALES"
+        ARG_STRIDES "ACLNN_BW_ARG_STRIDES"
+        ARG_PADDINGS "ACLNN_BW_ARG_PADDINGS"
         ARG_OUT "ACLNN_BW_ARG_OUT"
         ARGUMENTS "ACLNN_BW_ARGUMENTS"
     enum:
-        KERNELS "ACLNN_BW_KERNELS"
         OPERATORS "ACLNN_BW_OPERATORS"
     const char* argument_names "aclnn_bw_argument_names" [2][1]
     ctypedef struct Parameter "aclnn_bw_parameter":

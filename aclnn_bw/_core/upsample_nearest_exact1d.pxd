@@ -1,8 +1,12 @@
-"""The plan of UpsampleNearestExact1dBackward, shared by checks and kernel."""
+"""The plan of UpsampleNearestExact1dBackward, shared by checks and kernel; and what its forward has in common."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, round_up
-from aclnn_bw._core.types cimport ALIGNMENT, Arguments, Context, Executor, Fact, Tensor
+from aclnn_bw._core.names cimport format_name, name
+from aclnn_bw._core.status cimport refuse
+from aclnn_bw._core.types cimport (
+    ALIGNMENT, ERR_INVALID, FORMAT_NCL, FORMAT_ND, SUCCESS, Arguments, Context, Executor, Fact, Tensor,
+)
 
 cdef enum:
     MOST_TERMS = 8          # of a target in a group
@@ -87,3 +91,22 @@ cdef inline int64_t packed_row(int64_t sources, int64_t item) noexcept nogil:
     """The bytes from one row of the scratch to the next, with as many to spare as a group may read beyond its sources:
     an odd number of cache lines, so that no two of 64 rows share a set of the L1 cache."""
     return (ceil_div((sources + SPAN) * item, ALIGNMENT) | 1) * ALIGNMENT
+
+
+cdef inline int64_t index_of(const NearestMap* map, int64_t j) noexcept nogil:
+    """The target of source j. Compared before it is converted: the product may be infinite."""
+    cdef float place = <float>((<double>j + 0.5) * <double>map.ratio)
+    return <int64_t>place if place < <double>map.targets else map.targets - 1
+
+
+cdef inline int check_rank(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    if tensor.rank != 3:
+        return refuse(ERR_INVALID, "%s.rank = %d: must be 3 (N, C, L)", name(context, argument), tensor.rank)
+    return SUCCESS
+
+
+cdef inline int check_format(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
+    if tensor.format != FORMAT_NCL and tensor.format != FORMAT_ND:
+        return refuse(ERR_INVALID, "%s.format = %s: must be ACL_FORMAT_NCL or ACL_FORMAT_ND", name(context, argument),
+                      format_name(tensor.format))
+    return SUCCESS

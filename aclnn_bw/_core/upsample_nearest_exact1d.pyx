@@ -15,13 +15,13 @@ from aclnn_bw._core.checks cimport (
     addressable, length_between, shape_is, slot_of,
 )
 from aclnn_bw._core.executor cimport set_work
-from aclnn_bw._core.names cimport TEXT, element_text, format_name, host_rules, name, product_name, snprintf
+from aclnn_bw._core.names cimport TEXT, element_text, host_rules, name, product_name, snprintf
 from aclnn_bw._core.operators cimport check_common, check_same_formats, start_executor
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_INVALID, FORMAT_NCL,
-    FORMAT_ND, HOST, NO_RESULT, REAL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
+    ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_INVALID, HOST, NO_RESULT,
+    REAL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -62,12 +62,6 @@ cdef enum:
 
 cdef inline double least_real(double a, double b) noexcept nogil:
     return a if a < b else b
-
-
-cdef inline int64_t index_of(const NearestMap* map, int64_t j) noexcept nogil:
-    """The target of source j. Compared before it is converted: the product may be infinite."""
-    cdef float place = <float>((<double>j + 0.5) * <double>map.ratio)
-    return <int64_t>place if place < <double>map.targets else map.targets - 1
 
 
 cdef void find_ratio(NearestMap* map) noexcept nogil:
@@ -308,19 +302,6 @@ cdef void fill_block(const NearestMap* map, int64_t begin, int64_t targets, bint
         block.terms *= 2
     block.width = 0
     fill_table(map, begin, block)
-
-
-cdef int check_rank(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
-    if tensor.rank != 3:
-        return refuse(ERR_INVALID, "%s.rank = %d: must be 3 (N, C, L)", name(context, argument), tensor.rank)
-    return SUCCESS
-
-
-cdef int check_format(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
-    if tensor.format != FORMAT_NCL and tensor.format != FORMAT_ND:
-        return refuse(ERR_INVALID, "%s.format = %s: must be ACL_FORMAT_NCL or ACL_FORMAT_ND", name(context, argument),
-                      format_name(tensor.format))
-    return SUCCESS
 
 
 cdef int all_positive(const Context* context, int argument, const IntArray* array) noexcept nogil:

@@ -1,5 +1,8 @@
 """Phase 1 and the one-call functions of any operator: its record says what each argument is."""
 
+cdef enum:
+    MOST_PARAMETERS = 16
+
 # What a call's arguments are read into.
 cdef struct Reading:
     Arguments arguments
@@ -29,6 +32,8 @@ cdef inline str name_of(const Parameter* parameter, bint once):
 
 cdef int read_other_tensor(const Parameter* parameter, object value, bint once, int i, Reading* reading) except -1:
     """A tensor that is no array of NumPy's own: what keeps its memory is held."""
+    if parameter.kind == SHAPE:
+        value = without_grad(value)
     if once and parameter.kind == SHAPE:
         owner = read_shape(value, name_of(parameter, once), reading.arguments.tensors[0], &reading.tensors[i])
     else:
@@ -91,7 +96,7 @@ cdef int read_arguments(int op, PyObject** given, bint once, Reading* reading) e
     cdef int arrays = 0
     cdef int numbers = 0
     while parameter.kind != END:
-        if once and parameter.flags & (ALWAYS_NEW | TWO_PHASE_ONLY):
+        if once and parameter.flags & TWO_PHASE_ONLY:
             if parameter.kind <= WRITTEN:
                 read_tensor_argument(parameter, NULL, once, reading)
             else:
@@ -160,6 +165,27 @@ cdef object phase_1(int op, PyObject** given):
         end_reading(&reading)
 
 
+cdef object refusal_of(int status, const Reading* reading):
+    """The exception of a refused call, with NumPy's name of a dtype that is none of ours."""
+    cdef const Parameter* tensors = operator_of(reading.arguments.op).tensors
+    cdef bytes message = recent_message()
+    cdef int i
+    if status == ERR_INVALID and b".dtype = undefined" in message:
+        for i in range(reading.count):
+            if reading.values[i] != NULL and reading.tensors[i].dtype == DT_UNDEFINED:
+                dtype = None
+                for given in (owner_of(reading, i), <object>reading.values[i], <object>reading.values[0]):
+                    if dtype is None:   # a shape has none of its own, but the first argument's
+                        dtype = getattr(given, "dtype", None)
+                if dtype is None:
+                    continue
+                called = dtype.type.__name__ if isinstance(dtype, numpy.dtype) else str(dtype)
+                where = f"{ONE_CALL_NAMES[tensors[i].argument]}.dtype = "
+                message = message.replace(f"{where}undefined".encode(), f"{where}{called}".encode())
+        return refusal(status, message.decode("utf-8", "replace"))
+    return error_of(status)
+
+
 cdef inline object planned(const Reading* reading):
     cdef Context context
     cdef Executor* executor = NULL
@@ -211,7 +237,7 @@ cdef bint describe_missing(const Context* context, Reading* reading) except -1:
     if status == NO_RESULT:
         return False
     if status != SUCCESS:
-        raise error_of(status)
+        raise refusal_of(status, reading)
     for i in range(reading.written, reading.count):
         if reading.missing >> i & 1:
             if made == results:
@@ -265,20 +291,20 @@ cdef inline object computed(Reading* reading):
         describe_missing(&context, reading)
     status = record.plan(&context, &reading.arguments, &executor)
     if status != SUCCESS:
-        raise error_of(status)
+        raise refusal_of(status, reading)
     return run_once(reading, executor)
 
 
-def new_results(int op, tuple given):
-    """Return new arrays for the results of a one-call function with these arguments, and without `out`.
+def result_shapes(int op, tuple given):
+    """Return shape and dtype of each result of a one-call function with these arguments, and without `out`.
 
     Nothing is checked but what their shapes need: phase 1, which takes them, refuses the rest.
     """
     cdef Reading reading
     cdef Context context
-    cdef (PyObject*)[16] values
+    cdef (PyObject*)[MOST_PARAMETERS] values
     cdef int i
-    for i in range(16):
+    for i in range(MOST_PARAMETERS):
         values[i] = <PyObject*>given[i] if i < len(given) else <PyObject*>None
     begin_reading(op, &reading)
     try:
@@ -286,6 +312,8 @@ def new_results(int op, tuple given):
         current_context(&context, ONE_CALL, NULL)
         if not describe_missing(&context, &reading):
             raise TypeError("what says the shape of the results must not be None")
-        return [new_array(&reading.tensors[i], None) for i in range(reading.written, reading.count)]
+        return [(tuple([reading.tensors[i].dims[axis] for axis in range(reading.tensors[i].rank)]),
+                 <object>cnp.PyArray_DescrFromType(number_of(reading.tensors[i].dtype)))
+                for i in range(reading.written, reading.count)]
     finally:
         end_reading(&reading)

@@ -15,6 +15,12 @@ cdef class aclOpExecutor:
     def __init__(self):
         raise TypeError("aclOpExecutor is made by a GetWorkspaceSize call")
 
+    def __reduce__(self):
+        raise no_copy(self)
+
+    def __array__(self, dtype=None, copy=None):
+        raise no_array(self, "the results are in the tensors that phase 1 was given")
+
     def __dealloc__(self):
         delete_executor(self.executor)
 

@@ -45,6 +45,15 @@ cdef double read_double(object value, str name) except? -1:
         raise OverflowError(f"{name} = {value}: must fit a double") from None
 
 
+cdef object no_copy(object handle):
+    return TypeError(f"{type(handle).__name__}: cannot be copied or pickled; it is a handle of this process")
+
+
+cdef object no_array(object handle, str remedy):
+    """NumPy would wrap it in an array of objects, which is of no use to anybody."""
+    return TypeError(f"{type(handle).__name__}: is no array; {remedy}")
+
+
 @cython.final
 cdef class aclIntArray:
     """An array of 64-bit ints, made by aclCreateIntArray."""
@@ -58,6 +67,12 @@ cdef class aclIntArray:
 
     def __init__(self):
         raise TypeError("aclIntArray is made by aclCreateIntArray")
+
+    def __reduce__(self):
+        raise no_copy(self)
+
+    def __array__(self, dtype=None, copy=None):
+        raise no_array(self, "keep the values that it was made of")
 
     def __len__(self):
         return len(self.values)

@@ -35,16 +35,15 @@ def array_of(value, str name):
     return array
 
 
-def max_pool2d_geometry(input_shape, kernel_size, stride, padding, dilation, ceil_mode):
-    """Return (out shape, mask shape, kernel, stride, padding) of a pooling, the last three as pairs."""
+cdef int read_geometry(input_shape, kernel_size, stride, padding, dilation, ceil_mode, Reading* reading,
+                       MaxPool2dShapes* shapes) except -1:
+    """A pooling of an image of this shape."""
     cdef Context context
-    cdef Reading reading
     cdef Tensor* x = &reading.tensors[0]
     cdef const Parameter* parameter = operator_of(MAX_POOL2D_WITH_MASK).parameters + 1
-    cdef MaxPool2dShapes shapes
     cdef IntArray dims
     cdef int i, status
-    begin_reading(MAX_POOL2D_WITH_MASK, &reading)
+    begin_reading(MAX_POOL2D_WITH_MASK, reading)
     # What it does not know of, the results, only has to be there.
     for i in range(MAX_TENSORS):
         reading.arguments.tensors[i] = x
@@ -66,8 +65,39 @@ def max_pool2d_geometry(input_shape, kernel_size, stride, padding, dilation, cei
         read_array_argument(parameter + i, value, True, &reading.arrays[i], &reading.arguments.arrays[i])
     reading.arguments.numbers[0] = read_bool(ceil_mode, "ceil_mode")
     current_context(&context, MASK_HELPER, NULL)
-    status = max_pool2d_shapes(&context, &reading.arguments, &shapes)
+    status = max_pool2d_shapes(&context, &reading.arguments, shapes)
     if status != SUCCESS:
         raise error_of(status)
-    return (tuple([shapes.out[i] for i in range(x.rank)]), tuple([shapes.indices[i] for i in range(x.rank)]),
+    return 0
+
+
+def max_pool2d_geometry(input_shape, kernel_size, stride, padding, dilation, ceil_mode):
+    """Return (out shape, mask shape, kernel, stride, padding) of a pooling, the last three as pairs."""
+    cdef Reading reading
+    cdef MaxPool2dShapes shapes
+    read_geometry(input_shape, kernel_size, stride, padding, dilation, ceil_mode, &reading, &shapes)
+    return (tuple([shapes.out[i] for i in range(reading.tensors[0].rank)]),
+            tuple([shapes.indices[i] for i in range(reading.tensors[0].rank)]),
             (shapes.kernel[0], shapes.kernel[1]), (shapes.stride[0], shapes.stride[1]), (shapes.pad[0], shapes.pad[1]))
+
+
+def convert(cnp.ndarray source, cnp.ndarray to, bint to_mask, bint argmax, tuple geometry):
+    """Fill `to`, a new array: the mask of these indices, or the indices of this mask. Shapes and dtypes are right;
+    `geometry` is what max_pool2d_geometry takes."""
+    cdef Reading reading
+    cdef MaxPool2dShapes shapes
+    cdef Context context
+    cdef Tensor[2] tensors
+    cdef Executor* executor = NULL
+    cdef int status
+    shape, kernel_size, stride, padding, dilation, ceil_mode = geometry
+    read_geometry(shape, kernel_size, stride, padding, dilation, ceil_mode, &reading, &shapes)
+    make_row_major(&reading.tensors[0])
+    read_array(source, &tensors[0])
+    read_array(to, &tensors[1])
+    current_context(&context, MASK_HELPER, NULL)
+    context.mask_layout = LAYOUT_ARGMAX if argmax else LAYOUT_BITMASK
+    status = plan_conversion(&context, &reading.tensors[0], &tensors[0], &tensors[1], to_mask, &shapes, &executor)
+    if status != SUCCESS:
+        raise error_of(status)
+    run_at_once(executor)

@@ -19,11 +19,12 @@ cdef dict parameter_of(const Parameter* parameter):
         "name": TWO_PHASE_NAMES[parameter.argument],
         "one_call": ONE_CALL_NAMES[parameter.argument],
         "is_mask": parameter.flags & IS_MASK != 0,
+        "is_indices": parameter.flags & IS_INDICES != 0,
         "own_dtype": parameter.flags & OWN_DTYPE != 0,
         "nullable": parameter.flags & NULLABLE != 0,
+        "empty": parameter.flags & EMPTY != 0,
         "optional": parameter.flags & OPTIONAL != 0,
         "two_phase_only": parameter.flags & TWO_PHASE_ONLY != 0,
-        "always_new": parameter.flags & ALWAYS_NEW != 0,
         "repeats": parameter.flags >> COUNT_SHIFT,
     }
 

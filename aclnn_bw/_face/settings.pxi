@@ -1,5 +1,8 @@
 """Settings of the process and of a context, what the build and the CPU have, and messages."""
 
+cdef extern from "products.h":
+    int product_named "aclnn_bw_product_of" (const char* name) noexcept
+
 cdef KernelTable kernels
 cdef int chosen_isa = ISA_NONE
 cdef int32_t process_product = ASCEND910B
@@ -53,6 +56,11 @@ def set_process_product(int product, int mask_layout):
     global process_product, process_layout
     process_product = product
     process_layout = mask_layout
+
+
+def product_of(str name):
+    """Return the number of the product that a name stands for, or -1."""
+    return product_named(name.encode()) if name.isascii() and "\0" not in name else -1
 
 
 def current_product():

@@ -13,6 +13,12 @@ cdef class aclTensor:
     def __init__(self):
         raise TypeError("aclTensor is made by aclCreateTensor")
 
+    def __reduce__(self):
+        raise no_copy(self)
+
+    def __array__(self, dtype=None, copy=None):
+        raise no_array(self, "its memory is the tensorData that it was made over")
+
     def __repr__(self):
         cdef Tensor* t = &self.tensor
         shape = tuple([t.dims[i] for i in range(t.rank)])
@@ -129,6 +135,41 @@ cdef int library_of(object array) except -1:
     return LIBRARY_NONE
 
 
+cdef int refuse_masked(object array, str name) except -1:
+    """A masked array's memory holds garbage under its mask, which would be computed on silently."""
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(array, masked.MaskedArray):
+        raise TypeError(f"{name}: must not be a masked array, whose mask nothing here reads; .filled(value) or .data "
+                        "makes it plain")
+    return 0
+
+
+cdef int refuse_without_memory(object tensor, str name) except -1:
+    """A tensor of PyTorch whose elements do not lie in memory as its shape and strides say. PyTorch refuses some of
+    them itself, in its own words, and lends the memory of a lazily negated one as if it were not."""
+    torch = sys.modules["torch"]
+    masked = sys.modules.get("torch.masked")
+    kind = remedy = None
+    if masked is not None and isinstance(tensor, masked.MaskedTensor):
+        kind, remedy = "masked", ".to_tensor(value) makes it plain"
+    elif tensor.is_nested:
+        kind, remedy = "nested", "each of .unbind() is dense"
+    elif tensor.layout is not torch.strided:
+        kind, remedy = f"{tensor.layout}".removeprefix("torch."), ".to_dense() makes it dense"
+    elif tensor.is_neg():
+        kind, remedy = "lazily negated", ".resolve_neg() writes its values"
+    if kind is not None:
+        raise TypeError(f"{name}: must be a dense tensor, not a {kind} one; {remedy}")
+    return 0
+
+
+cdef object without_grad(object value):
+    """A tensor of PyTorch that requires grad, without that, as it serves where its shape alone is read."""
+    if library_of(value) == LIBRARY_TORCH and value.requires_grad:
+        return value.detach()
+    return value
+
+
 cdef struct Lent:
     DLManaged managed
     int64_t[MAX_RANK] shape
@@ -213,13 +254,18 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
     cdef DLPackOwner owner
     cdef DLTensor* view
     cdef int i
+    cdef int library
     if isinstance(exporter, type):
         raise TypeError(f"{name}: must be an array, not the class {exporter.__name__}")
+    library = library_of(exporter)
+    if library == LIBRARY_TORCH:
+        refuse_without_memory(exporter, name)
     device = exporter.__dlpack_device__() if hasattr(exporter, "__dlpack_device__") else (DL_CPU, 0)
     try:
         device_type = int(device[0])
     except (TypeError, ValueError, LookupError):
-        raise TypeError(f"{name}: __dlpack_device__ returned {device!r}: must be (device type, device id)") from None
+        raise refusal(ERR_INVALID, f"{name}: its __dlpack_device__ is {device!r}: must be (device type, device id)"
+                      ) from None
     if device_type != DL_CPU:
         raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {device_type}: must be on the CPU (1); copy it "
                       "there")
@@ -231,7 +277,7 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
     except BufferError as error:
         raise BufferError(f"{name}: {error}") from error     # PyTorch, of a tensor that requires grad: use detach()
     owner = DLPackOwner.__new__(DLPackOwner)
-    owner.library = library_of(exporter)
+    owner.library = library
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         owner.versioned = <DLVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
         PyCapsule_SetName(capsule, "used_dltensor_versioned")
@@ -245,7 +291,8 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
         view = &owner.managed.tensor
         tensor.flags = WRITABLE
     else:
-        raise TypeError(f"{name}: __dlpack__ returned {capsule!r}, which is no DLPack capsule")
+        raise refusal(ERR_INVALID, f"{name}: its __dlpack__ returned {capsule!r}: must be a DLPack capsule that nobody "
+                      "has used")
     if view.device.device_type != DL_CPU:
         raise refusal(ERR_INVALID, f"{name}: lies on DLPack device {view.device.device_type}: must be on the CPU (1); "
                       "copy it there")
@@ -289,7 +336,7 @@ cdef object read_dlpack(object exporter, str name, Tensor* tensor):
 
 cdef uintptr_t alignment_of(int dtype) noexcept:
     """What NumPy's ALIGNED flag asks for."""
-    if dtype in (DT_COMPLEX64, DT_COMPLEX128):
+    if dtype in (DT_COMPLEX32, DT_COMPLEX64, DT_COMPLEX128):
         return <uintptr_t>(item_size(dtype) // 2)
     return <uintptr_t>item_size(dtype)
 
@@ -305,13 +352,17 @@ cdef object read_tensor(object value, str name, Tensor* tensor):
         tensor[0] = (<aclTensor>value).tensor
         return (<aclTensor>value).owner
     if isinstance(value, cnp.ndarray):
+        refuse_masked(value, name)
         read_array(value, tensor)
         return value
     if not isinstance(value, (list, tuple, int, float, complex, numpy.generic, type)):
         if hasattr(value, "__dlpack__"):
             return read_dlpack(value, name, tensor)
         if hasattr(value, "__array_interface__"):
-            array = numpy.asarray(value)
+            try:
+                array = numpy.asarray(value)
+            except Exception as error:
+                raise refusal(ERR_INVALID, f"{name}: its __array_interface__ is malformed: {error}") from error
             read_array(array, tensor)
             return array
     remedy = "; numpy.array makes one" if isinstance(value, (list, tuple, int, float, complex)) else ""
@@ -339,6 +390,7 @@ cdef Memory read_memory(object value, str name):
     cdef Memory memory = Memory.__new__(Memory)
     cdef Tensor tensor
     if isinstance(value, cnp.ndarray):
+        refuse_masked(value, name)
         if not (cnp.PyArray_IS_C_CONTIGUOUS(value) or cnp.PyArray_IS_F_CONTIGUOUS(value)):
             raise refusal(ERR_INVALID, f"{name}: must be contiguous memory; copy it")
         if value.dtype.hasobject:
@@ -415,7 +467,7 @@ def aclCreateTensor(viewDims, dataType, strides=None, offset=0, format=FORMAT_ND
     tensor.format = <int32_t>i
     item = item_size(tensor.dtype)
     if item == 0:
-        raise refusal(ERR_INVALID, f"dataType = {aclDataType(number).name}: must be a dtype with a size")
+        raise refusal(ERR_INVALID, f"dataType = {aclDataType(number).name}: must be a dtype with a size in bytes")
     if view.size > MAX_RANK:
         raise refusal(ERR_INVALID, f"len(viewDims) = {view.size}: must be at most {<int>MAX_RANK}")
     if strides is not None and steps.size != view.size:

@@ -58,6 +58,10 @@ cdef struct Plane:
     int64_t grad_channel    # bytes to the next channel's plane of windows
     int64_t mask_channel    # bytes to the next channel's plane of indices
     int64_t to_channel      # elements to the next channel's rows of gradInput
+    # Where the indices lie in memory, which is `mask` or has been packed to there.
+    const char* at
+    int64_t at_channel
+    int64_t at_item
     int64_t grad_ahead      # bytes: how far ahead gradients, indices and elements of gradInput are fetched
     int64_t mask_ahead
     int64_t to_ahead
@@ -232,7 +236,7 @@ cdef inline void fetch_channel(const element* to, const Plane* w, int64_t oh, in
     fetch(w.grad + channel * w.grad_channel + oh * w.grad_step + j * <int64_t>sizeof(gradient) + w.grad_ahead,
           windows * <int64_t>sizeof(gradient))
     if indexed:
-        fetch(w.mask + channel * w.mask_channel + 4 * (oh * w.windows + j) + w.mask_ahead, 4 * windows)
+        fetch(w.at + channel * w.at_channel + w.at_item * (oh * w.windows + j) + w.mask_ahead, w.at_item * windows)
 
 
 cdef inline void sum_columns(element* to, int64_t to_step, const Plane* plane, int64_t ih, int64_t end, int64_t oh,
@@ -607,7 +611,8 @@ cdef inline void line_slid(element* to, const Plane* w, const Term* terms, int64
             fetch(terms[0].grad + channel * w.grad_channel + w.grad_ahead + i * <int64_t>sizeof(gradient),
                   width * <int64_t>sizeof(gradient))
             if indexed:
-                fetch(terms[0].mask + channel * w.mask_channel + w.mask_ahead + 4 * i, 4 * width)
+                fetch(w.at + channel * w.at_channel + ((terms[0].mask - w.mask) // 4 + i) * w.at_item + w.mask_ahead,
+                      w.at_item * width)
             fetch(<const char*>(to + channel * w.to_channel + i) + w.to_ahead, width * <int64_t>sizeof(element))
         if indexed:
             wanted[0] = count_on(wanted[0], <int32_t>width, read)

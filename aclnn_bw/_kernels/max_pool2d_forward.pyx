@@ -1,5 +1,6 @@
-"""MaxPool2dWithMask: out[oh, ow] = the maximum of the window's positions in the image, ih = oh*sH - pH + kh and
-iw = ow*sW - pW + kw, and the mask that says where it lies (max_pool2d.pxd of the core draws it).
+"""MaxPool2dWithMask and MaxPool2dWithIndices: out[oh, ow] = the maximum of the window's positions in the image,
+ih = oh*sH - pH + kh and iw = ow*sW - pW + kw, and the mask or the indices that say where it lies (max_pool2d.pxd of the
+core draws them).
 
 The law is that of PyTorch's max_pool2d (aten/src/ATen/native/cpu/MaxPoolKernel.cpp): positions are compared in
 ascending kh*kW + kw; a greater value replaces what was there, and so does a NaN; what a NaN has won no number wins
@@ -27,9 +28,10 @@ there to the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has
 | PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
 | . in parts | over 24 kernel positions, or too many rows for the scratch | a vector waits for each comparison |
 | SCAN | anything else | one window after the other |
+| EACH | indices of planes that int32 does not count | as SCAN, without copies of rows in the scratch |
 | codes | bit mask, at most 64 kernel positions, 65,536 windows a row | a compare sets a channel's bits in many words |
 | bits | bit mask, larger kernels and rows | a compare for each position takes longer than a store for each window |
-| indices | argmax mask | places are counted as indices from the start |
+| indices | argmax mask, indices | places are counted as indices from the start; int64 ones are widened row by row |
 
 `python -m benchmarks --operator max_pool2d_with_mask` measures.
 """
@@ -38,12 +40,13 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport LANES, MOST_COLUMNS, SCAN, MaxPool2dForwardPlan
+from aclnn_bw._core.max_pool2d cimport EACH, LANES, MOST_COLUMNS, SCAN, MaxPool2d, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_forward_windows cimport Pass, compare, split_pairs
-from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row
+from aclnn_bw._kernels.max_pool2d_words cimport make_words
+from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row, widened
 from aclnn_bw._kernels.simd cimport (
-    VECTOR_BYTES, bfloat, element, half, real, simd_copy_first, simd_load, simd_mark_equal_2, simd_store, vector, zero,
+    VECTOR_BYTES, bfloat, element, half, real,
 )
 
 cdef enum:
@@ -179,10 +182,29 @@ cdef void set_bits(char* words, const int32_t* places, int64_t pitch, unsigned b
         memcpy(words + 2 * (places[i] * pitch + i), &word, sizeof(word))
 
 
+cdef void store_indices(const MaxPool2d* pool, char* to, const int32_t* places) noexcept nogil:
+    """A row of them, as they are stored."""
+    cdef int64_t along = pool.index_item * pool.index_strides[3]
+    cdef int64_t n = pool.w.out
+    cdef int64_t i
+    if along == 4 and pool.index_item == 4:
+        memcpy(to, places, <size_t>(4 * n))
+    elif along == 8 and pool.index_item == 8:
+        for i in range(n):
+            (<int64_t*>to)[i] = places[i]
+    elif pool.index_item == 8:
+        for i in range(n):
+            (<int64_t*>(to + i * along))[0] = places[i]
+    else:
+        for i in range(n):
+            (<int32_t*>(to + i * along))[0] = places[i]
+
+
 # Where the maxima of a plane's rows go, and what is read on the way.
 cdef struct Work:
     char* scratch
     char* mask              # of the group, or the plane's indices
+    bint straight           # int32 indices that lie side by side are written where they lie
     uint16_t* codes         # of the plane's windows in the band, or NULL
     unsigned bit            # of the plane in a word
 
@@ -202,6 +224,8 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     cdef bint whole = plan.pool.kernel_size <= WHOLE and plan.kept >= plan.pool.h.kernel
     cdef bint full = whole and n >= VECTOR_BYTES // <int64_t>sizeof(real)   # vectors of windows end in their row
     cdef bint direct = full and plan.pool.pooled_strides[3] == 1
+    cdef bint straight = full and work.straight
+    cdef int64_t down = plan.pool.index_item * plan.pool.index_strides[2]
     cdef int64_t lines, low, high, bottom, i
     cdef char* places = <char*>work.codes
     cdef element* to
@@ -213,7 +237,7 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     p.pitch = plan.pool.w.size if plan.pool.argmax else plan.pool.w.kernel
     p.across = 0 if plan.pool.argmax else plan.pool.w.kernel
     p.to_down = plan.pool.pooled_strides[2] if direct else plan.row_pitch
-    p.places_down = 2 * n if plan.coded else 4 * n if plan.pool.argmax and full else 4 * plan.row_pitch
+    p.places_down = 2 * n if plan.coded else down if straight else 4 * plan.row_pitch
     p.coded = plan.coded
     find_offsets(plan, &p, 0)
     while rows > 0:
@@ -223,7 +247,7 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
         bottom = least(p.top + (lines - 1) * plan.pool.h.stride + plan.pool.h.kernel, plan.pool.h.size)
         to = out__hw + oh * plan.pool.pooled_strides[2] if direct else narrow
         if not plan.coded:
-            places = work.mask + 4 * oh * n if plan.pool.argmax and full else wide
+            places = work.mask + oh * down if straight else wide
         while low < bottom:
             high = least(low + plan.kept, bottom)
             split_rows(plan, image, self__hw + low * plan.pool.image_strides[2], high - low, cells)
@@ -241,8 +265,8 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
             if not direct:
                 store_row(out__hw + (oh + i) * plan.pool.pooled_strides[2], plan.pool.pooled_strides[3],
                           <const element*>narrow + i * plan.row_pitch, n)
-            if plan.pool.argmax and not full:
-                memcpy(work.mask + 4 * (oh + i) * n, wide + 4 * i * plan.row_pitch, <size_t>(4 * n))
+            if plan.pool.argmax and not straight:
+                store_indices(&plan.pool, work.mask + (oh + i) * down, <const int32_t*>wide + i * plan.row_pitch)
             elif not plan.coded and not plan.pool.argmax:
                 set_bits(work.mask + 2 * (oh + i) * n, <const int32_t*>wide + i * plan.row_pitch, plan.pool.pitch,
                          work.bit, n)
@@ -268,7 +292,7 @@ cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     for oh in range(oh, oh + rows):
         top = oh * plan.pool.h.stride - plan.pool.h.pad
         ih = most(top, 0)
-        base = (ih - top) * label_pitch + (top * plan.pool.w.size - plan.pool.w.pad if plan.pool.argmax else 0)
+        base = ih * label_pitch - plan.pool.w.pad if plan.pool.argmax else (ih - top) * label_pitch
         for ow in range(n):
             best[ow] = -INFINITY
             places[ow] = <int32_t>(base + ow * along + most(plan.pool.w.pad - ow * plan.pool.w.stride, 0))
@@ -294,48 +318,35 @@ cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
                 codes[ow] = <uint16_t>places[ow]
             codes += n
         elif plan.pool.argmax:
-            memcpy(work.mask + 4 * oh * n, places, <size_t>(4 * n))
+            store_indices(&plan.pool, work.mask + oh * plan.pool.index_item * plan.pool.index_strides[2], places)
         else:
             set_bits(work.mask + 2 * oh * n, <const int32_t*>places, plan.pool.pitch, work.bit, n)
 
 
-cdef inline void mark(vector* word, vector* next_word, const uint16_t* codes, int64_t pitch, int lanes,
-                      int64_t code) noexcept nogil:
-    cdef vector seen
-    cdef int j
-    for j in range(lanes):
-        simd_load(&seen, codes)
-        simd_mark_equal_2(word, &seen, code, 1 << j)
-        simd_mark_equal_2(next_word, &seen, code + 1, 1 << j)
-        codes += pitch
-
-
-cdef void make_words(char* words, char* next_words, const uint16_t* codes, int64_t pitch, int64_t lanes, int64_t code,
-                     int64_t n) noexcept nogil:
-    """words[i] has bit j set where codes[j*pitch + i] == code, for j < lanes and i < n; next_words has those of the
-    next code, and may be the same memory if no window has that. Beyond a row of codes others lie, or the margin."""
-    cdef int64_t width = VECTOR_BYTES // 2
-    cdef int64_t i = 0
-    cdef vector word, next_word
-    cdef char[VECTOR_BYTES] block
-    while True:
-        word = next_word = zero(&word)
-        if lanes == LANES:
-            mark(&word, &next_word, codes + i, pitch, LANES, code)
-        else:
-            mark(&word, &next_word, codes + i, pitch, <int>lanes, code)
-        if n < width:
-            simd_store(<char*>block, &next_word)
-            simd_copy_first(next_words, <const char*>block, <size_t>(2 * n), sizeof(block))
-            simd_store(<char*>block, &word)
-            simd_copy_first(words, <const char*>block, <size_t>(2 * n), sizeof(block))
-            return
-        simd_store(next_words + 2 * i, &next_word)
-        simd_store(words + 2 * i, &word)
-        i += width
-        if i >= n:
-            return
-        i = least(i, n - width)
+cdef void each_row(const MaxPool2d* pool, char* to, const element* self__hw, element* out__hw, int64_t oh, int64_t rows,
+                   const real* compared) noexcept nogil:
+    """EACH: the same, in a plane whose positions int32 may not count."""
+    cdef int64_t item = pool.index_item
+    cdef int64_t top, left, ow, ih, iw, index, at
+    cdef real value, maximum
+    for oh in range(oh, oh + rows):
+        top = oh * pool.h.stride - pool.h.pad
+        for ow in range(pool.w.out):
+            left = ow * pool.w.stride - pool.w.pad
+            index = most(top, 0) * pool.w.size + most(left, 0)
+            maximum = -INFINITY
+            for ih in range(most(top, 0), least(top + pool.h.kernel, pool.h.size)):
+                for iw in range(most(left, 0), least(left + pool.w.kernel, pool.w.size)):
+                    value = widened(self__hw + ih * pool.image_strides[2] + iw * pool.image_strides[3], compared)
+                    if value > maximum or value != value:
+                        maximum = value
+                        index = ih * pool.w.size + iw
+            narrow_row(out__hw + oh * pool.pooled_strides[2] + ow * pool.pooled_strides[3], <const real*>&maximum, 1)
+            at = item * (oh * pool.index_strides[2] + ow * pool.index_strides[3])
+            if item == 8:
+                (<int64_t*>(to + at))[0] = index
+            else:
+                (<int32_t*>(to + at))[0] = <int32_t>index
 
 
 cdef void prepare(const MaxPool2dForwardPlan* plan, char* scratch, const real* compared) noexcept nogil:
@@ -375,7 +386,9 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
     cdef char* words
     group -= n * plan.pool.groups
     work.scratch = scratch
-    prepare(plan, scratch, compared)
+    work.straight = plan.pool.argmax and plan.pool.index_item == 4 and plan.pool.index_strides[3] == 1
+    if plan.pool.algorithm != EACH:
+        prepare(plan, scratch, compared)
     while begin < end:
         # What no window uses of the container is zeroed in equal shares.
         first = least(plan.pool.mask_end + begin * share, plan.pool.mask_bytes)
@@ -386,7 +399,8 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
         first = oh * windows
         size = rows * windows
         if plan.pool.argmax:
-            work.mask = data[2] + 4 * (n * plan.pool.groups + group) * plan.pool.h.out * windows
+            work.mask = data[2] + plan.pool.index_item * (n * plan.pool.index_strides[0]
+                                                          + group * plan.pool.index_strides[1])
         else:
             work.mask = data[2] + 2 * (n * plan.pool.groups + group) * plan.pool.kernel_size * plan.pool.pitch
             for k in range(plan.pool.kernel_size):
@@ -400,7 +414,9 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
             out__hw = out__nchw + n * plan.pool.pooled_strides[0] + c * plan.pool.pooled_strides[1]
             work.codes = <uint16_t*>(scratch + plan.at_codes) + lane * size if plan.coded else NULL
             work.bit = <unsigned>(1 << lane)
-            if plan.pool.algorithm == SCAN:
+            if plan.pool.algorithm == EACH:
+                each_row(&plan.pool, work.mask, self__hw, out__hw, oh, rows, compared)
+            elif plan.pool.algorithm == SCAN:
                 scan_rows(plan, &work, self__hw, out__hw, oh, rows, compared)
             else:
                 pass_rows(plan, &work, self__hw, out__hw, oh, rows, compared)

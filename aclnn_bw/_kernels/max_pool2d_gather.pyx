@@ -36,7 +36,7 @@ from aclnn_bw._kernels.max_pool2d_columns cimport (
     Plane, Term, fill_edges, gradient, line_of_bits, line_rows, line_slid, line_terms, sum_columns,
 )
 from aclnn_bw._kernels.max_pool2d_indices cimport (
-    end_window, fill_windows, find_missed, first_place, first_window,
+    end_window, fill_windows, find_missed, first_place, first_window, packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport (
     Unit, first_unit, load_channels, next_unit, pack_row, store_sums,
@@ -273,10 +273,12 @@ cdef inline void start_plane(Plane* plane, const MaxPool2dGatherPlan* plan, cons
     plane.stride = pool.h.stride
     plane.pad = pool.h.pad
     plane.grad_channel = pool.pooled_strides[1] * item
-    plane.mask_channel = 4 * pool.h.out * pool.w.out
+    plane.mask_channel = 4 * pool.index_pitch
+    plane.at_item = pool.index_item
+    plane.at_channel = pool.index_item * pool.index_strides[1]
     plane.to_channel = pool.image_strides[1] if ways.in_place else plan.chunk * pool.w.size
     plane.grad_ahead = prefetch_distance(plane.grad_channel, ahead)
-    plane.mask_ahead = prefetch_distance(plane.mask_channel, ahead)
+    plane.mask_ahead = prefetch_distance(plane.at_channel, ahead)
     plane.to_ahead = prefetch_distance(
         pool.image_strides[1] * <int64_t>(sizeof(element) if ways.written else sizeof(real)), ahead)
     plane.grad_step = (pool.pooled_strides[2] if ways.direct else plan.row_pitch) * item
@@ -351,7 +353,8 @@ cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_outpu
                 team = least(count if one_team else plan.team, count - j)
             plane.channels = team
             plane.grad = grad + j * plane.grad_channel
-            plane.mask = mask + j * plane.mask_channel if pool.argmax else mask
+            plane.at = mask + j * plane.at_channel if pool.argmax else mask
+            plane.mask = packed_indices(pool, plane.at, team, oh, oh_end, scratch) if pool.packed else plane.at
             plane.bit = <int>(lane + j)
             to__hw = grad_input__chw + j * pool.image_strides[1] + ih * down
             for channel in range(team if pool.argmax else 0):
@@ -392,12 +395,13 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
         whole = True
         while whole and lane < u.lanes:
             whole = gather_band(plan, grad_output__chw + lane * pool.pooled_strides[1],
-                                u.mask + 4 * lane * pool.h.out * pool.w.out if pool.argmax else u.mask, lane,
+                                u.mask + lane * pool.index_item * pool.index_strides[1] if pool.argmax else u.mask,
+                                lane,
                                 least(sweep, u.lanes - lane), grad_input__chw + lane * pool.image_strides[1], scratch,
                                 u.ih, u.ih + u.rows, one_team, summed)
             lane += sweep
         if not whole:
-            place = first_place(pool, &plan.windows, u.mask, scratch, u.channel, u.lanes, u.ih, end - begin)
+            place = first_place(pool, &u, end - begin)
             if place >= 0:
                 return place
         next_unit(pool, data[2], &u)

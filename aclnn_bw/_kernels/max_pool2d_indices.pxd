@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""The check of an argmax mask: an index is taken if it lies in its window.
+"""The check of indices, in an argmax mask or else: an index is taken if it lies in its window.
 
 A window's distance to an index is index - first as an unsigned number, `first` being the window's first position in the
 image. Row by row: the least of the distances from the first positions of all its rows is less than its columns. In a
@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport RECIPROCAL_BITS, MaxPool2d, MaxPool2dWindows, PoolAxis
+from aclnn_bw._kernels.max_pool2d_rows cimport Unit
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, MOST_LANES, VECTOR_BYTES, lanes_of_4, lanes_of_4_16, lanes_of_4_half, simd_least_4, simd_load,
     simd_store, simd_zero,
@@ -240,24 +241,72 @@ cdef inline int64_t find_missed(const MaxPool2d* pool, const MaxPool2dWindows* w
     return -1
 
 
-cdef inline int64_t first_place(const MaxPool2d* pool, const MaxPool2dWindows* windows, const char* mask,
-                                const char* scratch, int64_t c, int64_t lanes, int64_t ih,
-                                int64_t units) noexcept nogil:
-    """The place of the first bad index of a range, one of whose units has met it in its `lanes` channels, those from
-    channel c on, and in the band at ih. Earlier channels may have theirs in a later band: `units` more are the range's.
-    -1 if there is none."""
-    cdef int64_t plane = pool.h.out * pool.w.out
-    cdef int64_t bad = -1
-    cdef int64_t lane = lanes
-    cdef int64_t j, found
-    while units >= 0 and ih < pool.h.size:
-        for j in range(lane):
-            found = find_missed(pool, windows, mask + 4 * j * plane, scratch, first_window(&pool.h, ih),
-                                end_window(&pool.h, least(ih + pool.band, pool.h.size) - 1))
-            if found >= 0:
-                lane = j
-                bad = (c + j) * plane + found
-                break
-        ih += pool.band
-        units -= 1
-    return bad
+# --- a unit's indices, of any integer type and strides ---------------------------------------------------------------
+
+cdef inline int64_t index_of(const MaxPool2d* pool, const char* at, int64_t oh, int64_t ow) noexcept nogil:
+    """That of a window, `at` being where the plane's lie."""
+    at += pool.index_item * (oh * pool.index_strides[2] + ow * pool.index_strides[3])
+    return (<const int64_t*>at)[0] if pool.index_item == 8 else (<const index_at*>at)[0]
+
+
+cdef inline bint lies_inside(const MaxPool2d* pool, int64_t oh, int64_t ow, int64_t index) noexcept nogil:
+    """Whether an index lies in the window."""
+    cdef int64_t row = index // pool.w.size
+    cdef int64_t column = index - row * pool.w.size
+    row += pool.h.pad - oh * pool.h.stride
+    column += pool.w.pad - ow * pool.w.stride
+    return (0 <= index < pool.h.size * pool.w.size and 0 <= row < pool.h.kernel and 0 <= column < pool.w.kernel)
+
+
+cdef inline const char* packed_indices(const MaxPool2d* pool, const char* at, int64_t lanes, int64_t oh, int64_t end,
+                                       char* scratch) noexcept nogil:
+    """Copy rows [oh, end) of windows of the planes from `at` on: int32, row behind row; returns where the row of window
+    0 would be. What int32 does not hold lies in no window, and nor does -1."""
+    cdef int64_t item = pool.index_item
+    cdef int64_t along = item * pool.index_strides[3]
+    cdef int64_t n = pool.w.out
+    cdef int32_t* first = <int32_t*>(scratch + pool.at_indices)
+    cdef int64_t down = pool.index_strides[2]
+    cdef int64_t rows = end - oh
+    cdef int64_t lane, row, i, index
+    cdef int32_t* to
+    cdef const char* source
+    if along == item and down == n:
+        # Rows that lie end to end are one, and so are planes.
+        n *= rows
+        rows = 1
+        if pool.index_strides[1] == n and pool.index_pitch == n:
+            n *= lanes
+            lanes = 1
+    for lane in range(lanes):
+        for row in range(rows):
+            to = first + lane * pool.index_pitch + row * n
+            source = at + item * (lane * pool.index_strides[1] + (oh + row) * down)
+            if item == 8 and along == 8:
+                for i in range(n):
+                    index = (<const int64_t*>source)[i]
+                    to[i] = <int32_t>index if index >> 31 == 0 else -1
+            elif item == 8:
+                for i in range(n):
+                    index = (<const int64_t*>(source + i * along))[0]
+                    to[i] = <int32_t>index if index >> 31 == 0 else -1
+            else:
+                for i in range(n):
+                    to[i] = (<const index_at*>(source + i * along))[0]
+    return <const char*>(first - oh * pool.w.out)
+
+
+cdef inline int64_t first_place(const MaxPool2d* pool, const Unit* u, int64_t units) noexcept nogil:
+    """The place of the first bad index of a range, one of whose units has met it. Earlier channels of it may have
+    theirs in a later band: `units` more are the range's. -1 if there is none."""
+    cdef int64_t bottom = least(u.ih + least(units + 1, pool.bands) * pool.band, pool.h.size)
+    cdef int64_t oh_end = end_window(&pool.h, bottom - 1)
+    cdef int64_t lane, oh, ow
+    cdef const char* at
+    for lane in range(u.lanes):
+        at = u.at + pool.index_item * lane * pool.index_strides[1]
+        for oh in range(first_window(&pool.h, u.ih), oh_end):
+            for ow in range(pool.w.out):
+                if not lies_inside(pool, oh, ow, index_of(pool, at, oh, ow)):
+                    return ((u.channel + lane) * pool.h.out + oh) * pool.w.out + ow
+    return -1

@@ -26,7 +26,8 @@ cdef struct Unit:
     int64_t channel     # the group's first, of all images
     int64_t pooled      # elements to its first plane of gradOutput, and of gradInput
     int64_t image
-    const char* mask    # the group's table, or the first of its planes of indices
+    const char* mask    # the group's table, or the first of its planes of indices, to which `at` points in memory
+    const char* at
 
 
 cdef inline Unit first_unit(const MaxPool2d* pool, const char* mask, int64_t begin) noexcept nogil:
@@ -48,9 +49,10 @@ cdef inline void see_unit(const MaxPool2d* pool, const char* mask, Unit* u) noex
     u.pooled = u.n * pool.pooled_strides[0] + u.group * pool.lanes * pool.pooled_strides[1]
     u.image = u.n * pool.image_strides[0] + u.group * pool.lanes * pool.image_strides[1]
     if pool.argmax:
-        u.mask = mask + 4 * u.channel * pool.h.out * pool.w.out
+        u.mask = mask + pool.index_item * (u.n * pool.index_strides[0] + u.group * pool.lanes * pool.index_strides[1])
     else:
         u.mask = mask + 2 * (u.n * pool.groups + u.group) * pool.kernel_size * pool.pitch
+    u.at = u.mask
 
 
 cdef inline void next_unit(const MaxPool2d* pool, const char* mask, Unit* u) noexcept nogil:

@@ -11,6 +11,7 @@ which kernels come here.
     scatter_apart   indices of 3 columns at stride 1 and padding 1 in short rows: sums of its own for each kernel column
                     keep GATHER's order, for a position meets ascending windows at descending columns
     scatter_planes  PLANES: bits of planes of at most 64 positions and fewer windows than a vector of words holds
+    scatter_each    EACH: indices of planes that int32 does not count
 
 The sums of a band of rows lie in the scratch, or, if that is a whole plane and a dense one, in gradInput itself. An
 argmax mask is checked before its windows are summed (max_pool2d_indices.pxd).
@@ -26,16 +27,17 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport BLOCK, PLANES, MaxPool2d, MaxPool2dScatterPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport BLOCK, EACH, PLANES, SCATTER, MaxPool2d, MaxPool2dScatterPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport (
-    any_missed, end_window, fill_windows, find_missed, first_place, first_window, misses,
+    any_missed, end_window, fill_windows, find_missed, first_place, first_window, index_of, lies_inside, misses,
+    packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_places cimport (
     TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, window_codes, window_places,
     window_starts,
 )
-from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_channels, next_unit, store_sums, term
+from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_cells, load_channels, next_unit, store_sums, term
 from aclnn_bw._kernels.rows cimport bfloat, element, half, real
 
 # A band of the planes of a group, and where its gradients and sums lie.
@@ -163,7 +165,8 @@ cdef bint scatter_apart(const MaxPool2dScatterPlan* plan, const Band* b, real* s
     cdef int64_t row, channels
     while j < b.count:
         channels = least(b.count - j, TOGETHER)
-        if any_missed(places, BLOCK, b.mask + 4 * ((b.lane + j) * windows + oh * w.out), windows, channels, lists,
+        if any_missed(places, BLOCK, b.mask + 4 * ((b.lane + j) * plan.pool.index_pitch + oh * w.out),
+                      plan.pool.index_pitch, channels, lists,
                       plan.windows.listed * windows, n, <uint32_t>w.size, plan.windows.reciprocal,
                       <uint32_t>plan.apart):
             return False
@@ -192,7 +195,7 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
                        int64_t oh_end) noexcept nogil:
     """Indices of rows [oh, oh_end) of windows."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t windows = pool.h.out * pool.w.out
+    cdef int64_t pitch = pool.index_pitch
     # Where the plane begins, if all of the indices are added where they stay.
     cdef term* base = sums - b.ih * pool.w.size if b.in_place else sums
     cdef int64_t n = (oh_end - oh) * pool.w.out
@@ -200,13 +203,13 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
     cdef int64_t row
     cdef const char* mask
     for row in range(quotient(n, width)):
-        mask = b.mask + 4 * (b.lane * windows + oh * pool.w.out + row * width)
+        mask = b.mask + 4 * (b.lane * pitch + oh * pool.w.out + row * width)
         if b.in_place or pool.bands == 1:
-            scatter_some(base, b.sum_pitch, 0, 0, grad + row * b.grad_step, b.grad_pitch, mask, windows, b.count, width,
+            scatter_some(base, b.sum_pitch, 0, 0, grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count, width,
                          True)
         else:
             scatter_some(base, b.sum_pitch, <uint32_t>(b.ih * pool.w.size), <uint32_t>(b.rows * pool.w.size),
-                         grad + row * b.grad_step, b.grad_pitch, mask, windows, b.count, width, False)
+                         grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count, width, False)
 
 
 cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const element* grad_output__hw,
@@ -248,13 +251,13 @@ cdef bint whole_mask(const MaxPool2dScatterPlan* plan, const Band* b, const char
     listed, and if some do not, of each."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t windows = pool.h.out * pool.w.out
-    cdef const char* mask = b.mask + 4 * b.lane * windows
+    cdef const char* mask = b.mask + 4 * b.lane * pool.index_pitch
     cdef int64_t j
-    if plan.windows.listed >= b.count and pool.bands == 1 and not misses(pool, &plan.windows, mask, scratch, 0,
-                                                                         b.count * windows):
+    if plan.windows.listed >= b.count and pool.bands == 1 and pool.index_pitch == windows and not misses(
+            pool, &plan.windows, mask, scratch, 0, b.count * windows):
         return True
     for j in range(b.count):
-        if check_indices(plan, mask + 4 * j * windows, scratch, first_window(&pool.h, b.ih),
+        if check_indices(plan, mask + 4 * j * pool.index_pitch, scratch, first_window(&pool.h, b.ih),
                          end_window(&pool.h, b.ih + b.rows - 1)) >= 0:
             return False
     return True
@@ -347,11 +350,49 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
         store_planes(plan, grad_input__chw, sums, u.lanes, pool.h.size, cells)
 
 
+cdef bint scatter_each(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
+                       element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
+    """EACH: the rows of a unit, a part of their columns at a time. False if it has met an index outside its window."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef term* sums = <term*>(scratch + plan.at_sums)
+    cdef element* cells = <element*>(scratch + plan.at_cells)
+    cdef int64_t lane, left, columns, oh, ow, index, row, column
+    cdef term value = 0
+    cdef const char* at
+    for lane in range(u.lanes):
+        at = u.at + pool.index_item * lane * pool.index_strides[1]
+        left = 0
+        while left < pool.w.size:
+            columns = least(plan.block, pool.w.size - left)
+            memset(sums, 0, <size_t>(u.rows * columns) * sizeof(term))
+            for oh in range(first_window(&pool.h, u.ih), end_window(&pool.h, u.ih + u.rows - 1)):
+                for ow in range(first_window(&pool.w, left), end_window(&pool.w, left + columns - 1)):
+                    index = index_of(pool, at, oh, ow)
+                    if not lies_inside(pool, oh, ow, index):
+                        return False
+                    row = index // pool.w.size - u.ih
+                    column = index % pool.w.size - left
+                    if 0 <= row < u.rows and 0 <= column < columns:
+                        load_cells(&value, grad_output__chw + lane * pool.pooled_strides[1]
+                                   + oh * pool.pooled_strides[2] + ow * pool.pooled_strides[3], 1)
+                        if term is uint16_t:
+                            sums[row * columns + column] = value
+                        else:
+                            sums[row * columns + column] += value
+            for row in range(u.rows):
+                store_sums(pool, grad_input__chw + lane * pool.image_strides[1] + (u.ih + row) * pool.image_strides[2]
+                           + left * pool.image_strides[3], pool.image_strides[3], sums + row * columns, cells, columns)
+            left += columns
+    return True
+
+
 cdef inline bint scatter_unit(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
                               element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
     if plan.pool.algorithm == PLANES:
         scatter_planes(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
         return True
+    if plan.pool.algorithm == EACH:
+        return scatter_each(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
     return scatter_band(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
 
 
@@ -364,10 +405,13 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
     cdef int64_t place
     cdef bint whole
     cdef Unit u = first_unit(pool, data[2], begin)
-    if pool.argmax:
+    if pool.argmax and pool.algorithm == SCATTER:
         fill_windows(pool, &plan.windows, scratch, plan.apart > 0)
     while begin < end:
         begin += 1
+        if pool.packed:
+            u.mask = packed_indices(pool, u.at, u.lanes, first_window(&pool.h, u.ih),
+                                    end_window(&pool.h, u.ih + u.rows - 1), scratch)
         grad_output__chw = <const element*>data[0] + u.pooled
         grad_input__chw = <element*>data[3] + u.image
         if pool.disjoint and (element is half or element is bfloat):
@@ -375,7 +419,7 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
         else:
             whole = scatter_unit(plan, grad_output__chw, &u, grad_input__chw, scratch, summed)
         if not whole:
-            place = first_place(pool, &plan.windows, u.mask, scratch, u.channel, u.lanes, u.ih, end - begin)
+            place = first_place(pool, &u, end - begin)
             if place >= 0:
                 return place
         next_unit(pool, data[2], &u)

@@ -120,6 +120,8 @@ SIMD_INLINE void simd_fence(void)
     SIMD_EITHER(lane, x, SIMD_AS(float, a) * SIMD_AS(float, b), SIMD_AS(double, a) * SIMD_AS(double, b))
 #define simd_scale(x, a, factor, lane) \
     SIMD_EITHER(lane, x, SIMD_AS(float, a) * (float)(factor), SIMD_AS(double, a) * (factor))
+#define simd_divide(x, a, divisor, lane) \
+    SIMD_EITHER(lane, x, SIMD_AS(float, a) / (float)(divisor), SIMD_AS(double, a) / (divisor))
 #define SIMD_EITHER(lane, x, of_4, of_8) ((void)((lane) == 8 ? SIMD_SET(x, of_8) : SIMD_SET(x, of_4)))
 
 /* x += 0, and of lanes of 2 bytes, float16 and bfloat16, what is like it: -0.0 becomes +0.0. */

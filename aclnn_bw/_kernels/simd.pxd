@@ -6,7 +6,7 @@ A vector has bytes. What its lanes are, the type of an argument says that points
 is wanted, that of the pointer `width`. Neither is followed. A load of 16-bit numbers widens them. Sizes are constants
 to the C compiler, and what they exclude is not compiled.
 """
-from libc.stdint cimport int64_t, uint8_t, uint16_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
 
 cdef extern from "half.h" nogil:
     ctypedef struct half "aclnn_bw_half":
@@ -81,6 +81,7 @@ cdef extern from "simd.h" nogil:
     void simd_add(void* sum, void* a, void* b, size_t lane) noexcept
     void simd_multiply(void* x, void* a, void* b, size_t lane) noexcept
     void simd_scale(void* x, void* a, double factor, size_t lane) noexcept
+    void simd_divide(void* x, void* a, double divisor, size_t lane) noexcept
     void simd_plus_zero(void* x, size_t lane) noexcept
     void simd_least_4(void* x, void* a, void* b) noexcept
     void simd_count(void* x, void* a, int64_t number, size_t lane) noexcept
@@ -99,6 +100,7 @@ cdef extern from "simd.h" nogil:
     void simd_find_places(places* some, int windows, const void* first, int results, int step, int term, int base,
                           size_t lane) noexcept
     void simd_lookup(vector* x, vector* a, places* some, size_t lane) noexcept
+    void simd_pick(vector* x, const void* source, const int32_t* table, size_t lane) noexcept
     void simd_lookup_two(vector* x, vector* a, vector* b, places* some, size_t lane) noexcept
     void simd_lookup_bfloats(vector* x, const void* source, places* some) noexcept
     void simd_block(vector* x, vector* a, int number) noexcept

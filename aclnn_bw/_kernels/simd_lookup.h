@@ -117,6 +117,48 @@ SIMD_INLINE void simd_lookup(simd_vector *x, const simd_vector *a, const simd_pl
 #endif
 }
 
+/* x = the numbers of 2, 4 or 8 bytes at source[table[0]], source[table[1]], ...; the table ascends by less than there are
+ * lanes, and a whole vector from the first on is read. */
+SIMD_INLINE void simd_pick(simd_vector *x, const void *source, const int32_t *table, size_t lane)
+{
+#if defined(__GNUC__) && !defined(__clang__)
+    typedef SIMD_TYPE(int32_t, SIMD_BYTES) whole;
+    typedef SIMD_TYPE(int32_t, SIMD_BYTES / 2) few;
+    const char *first = (const char *)source + (int64_t)table[0] * (int64_t)lane;
+    memcpy(x, first, sizeof *x);
+    if (lane == 4) {
+        whole places;
+        memcpy(&places, table, sizeof places);
+        *x = (simd_vector)__builtin_shuffle((whole)*x, places - table[0]);
+    } else if (lane == 8) {
+        typedef SIMD_TYPE(int64_t, SIMD_BYTES) wide;
+        few places;
+        memcpy(&places, table, sizeof places);
+        *x = (simd_vector)__builtin_shuffle((wide)*x, __builtin_convertvector(places - table[0], wide));
+    } else {
+        /* The lower halves of both: of parts that are stored the processor waits for the whole. */
+        typedef SIMD_TYPE(int16_t, SIMD_BYTES) narrow;
+        const narrow even = {
+            0, 2, 4, 6, 8, 10, 12, 14,
+#if SIMD_BYTES >= 32
+            16, 18, 20, 22, 24, 26, 28, 30,
+#endif
+#if SIMD_BYTES == 64
+            32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62,
+#endif
+        };
+        whole low, high;
+        memcpy(&low, table, sizeof low);
+        memcpy(&high, table + SIMD_BYTES / 4, sizeof high);
+        const narrow places = __builtin_shuffle((narrow)(low - table[0]), (narrow)(high - table[0]), even);
+        *x = (simd_vector)__builtin_shuffle((narrow)*x, places);
+    }
+#else
+    for (size_t i = 0; i < sizeof *x; i += lane)
+        memcpy((char *)x + i, (const char *)source + (int64_t)table[i / lane] * (int64_t)lane, lane);
+#endif
+}
+
 /* x = the lanes of a and, numbered on, of b that `places` name. */
 SIMD_INLINE void simd_lookup_two(simd_vector *x, const simd_vector *a, const simd_vector *b, const simd_places *places,
                                  size_t lane)

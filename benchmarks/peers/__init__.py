@@ -11,16 +11,17 @@ from collections.abc import Sequence
 from .base import Peer, in_one_line
 from .jax import Jax
 from .mindspore import MindSpore
-from .onednn import OneDNN
+from .onednn import OneDNN, OneDNNBlocked, OneDNNLast
 from .paddle import Paddle
 from .tensorflow import TensorFlow
 from .torch_compile import TorchCompile
-from .torch_eager import Torch
+from .torch_eager import Torch, TorchLast
 
 __all__ = ["KNOWN", "Peer", "in_one_line", "load"]
 
 KNOWN: dict[str, type[Peer]] = {
-    peer.name: peer for peer in (Torch, TorchCompile, Jax, TensorFlow, Paddle, MindSpore, OneDNN)
+    peer.name: peer
+    for peer in (Torch, TorchLast, OneDNN, OneDNNLast, OneDNNBlocked, TorchCompile, Jax, TensorFlow, Paddle, MindSpore)
 }
 
 
@@ -32,7 +33,8 @@ def load(names: Sequence[str], threads: int) -> tuple[list[Peer], list[str]]:
     """
     found: list[Peer] = []
     left_out: list[str] = []
-    for name in names or KNOWN:
+    # In one order: oneDNN finds no processor once Paddle is loaded.
+    for name in (name for name in KNOWN if not names or name in names):
         try:
             found.append(KNOWN[name](threads))
         except Exception as error:  # whatever a framework raises on its own account must not end the benchmark

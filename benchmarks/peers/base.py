@@ -12,8 +12,8 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..cases import OPERATORS
 from ..check import Array
+from ..operators import OPERATORS
 from ..problem import Contestant, Problem
 from ..timing import Statement
 

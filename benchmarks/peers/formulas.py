@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..cases import OPERATORS
 from ..check import Array
+from ..operators.replication_pad2d import sides
+from ..operators.upsample_nearest_exact1d import sources_of
 from ..problem import Problem
-from ..replication_pad2d import ReplicationPad2dBackward
-from ..upsample_nearest_exact1d import UpsampleNearestExact1dBackward
 from ..windows import count
 from .base import attributes, require
 
@@ -72,9 +71,7 @@ def require_plain_average(problem: Problem) -> float:
 
 def upsample_sources(problem: Problem) -> npt.NDArray[np.int64]:
     """For each output of the forward, the input that it copies."""
-    operator = OPERATORS[problem.case.operator]
-    assert isinstance(operator, UpsampleNearestExact1dBackward)
-    return operator.sources(problem.case)
+    return sources_of(problem.case)
 
 
 def upsample_factor(problem: Problem) -> int | None:
@@ -96,9 +93,7 @@ def upsample_gather(problem: Problem) -> list[tuple[npt.NDArray[np.int32], npt.N
 
 def pad_sides(problem: Problem) -> list[int]:
     """Left, right, top, bottom."""
-    operator = OPERATORS[problem.case.operator]
-    assert isinstance(operator, ReplicationPad2dBackward)
-    return operator.sides(problem.case)
+    return sides(problem.case)
 
 
 def fold_borders(problem: Problem) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
-"""oneDNN, through its C interface: the backward primitives of pooling on plain NCHW memory.
+"""oneDNN, through its C interface: the primitives of pooling on plain NCHW memory, or in a layout of its own.
 
-Of our operators it has no other. Max pooling gets the workspace that its own forward made. What ctypes takes to make
-the two calls of a run, some microseconds, is in its times: it counts on tiny arrays alone.
+Of our operators it has no other. The backward of max pooling gets the workspace that its own forward made. What ctypes
+takes to make the two calls of a run, some microseconds, is in its times: it counts on tiny arrays alone.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 
 from ..check import Array
-from ..problem import Contestant, Problem
+from ..problem import Contestant, Problem, channels_last
 from ..timing import Statement
+from ..windows import count
 from .base import NotOffered, Peer, attributes, require, starting
 from .formulas import ordered_image
 
 # Numbers of dnnl_types.h, the same in all of version 3.
 _CPU, _IN_ORDER, _FORWARD_TRAINING, _WORKSPACE_DESCRIPTOR = 1, 1, 64, 135
+_BLOCKED_TAG, _BLOCK = 78, 16
 _MAX, _AVERAGE_WITH_PADDING, _AVERAGE_WITHOUT = 0x1FF, 0x2FF, 0x3FF
 _TYPES = {"float16": 1, "bfloat16": 2, "float32": 3}
 _SRC, _DST, _WORKSPACE, _DIFF_SRC, _DIFF_DST = 1, 17, 64, 129, 145
@@ -87,39 +89,91 @@ class OneDNN(Peer):
     def max_pool2d_with_mask_backward(self, problem: Problem) -> Contestant:
         return self._contestant(problem, _MAX)
 
+    def max_pool2d_with_indices_backward(self, problem: Problem) -> Contestant:
+        return self._contestant(problem, _MAX)
+
+    def avg_pool2d(self, problem: Problem) -> Contestant:
+        return self.avg_pool2d_backward(problem)
+
+    def max_pool2d_with_mask(self, problem: Problem) -> Contestant:
+        return self._contestant(problem, _MAX)
+
+    def max_pool2d_with_indices(self, problem: Problem) -> Contestant:
+        return self._contestant(problem, _MAX)
+
+    # What a layout of its own replaces.
+
+    def _lay(self, array: Array) -> Array:
+        """Give the same values as this layout has them."""
+        return array
+
+    def _plain(self, array: Array, channels: int) -> Array:
+        """Give values in this layout as NCHW, maybe a view."""
+        return array
+
+    def _described(self, array: Array, channels: int) -> _Handle:
+        strides = _dims([stride // array.itemsize for stride in array.strides])
+        return self._make(
+            "memory_desc_create_with_strides", array.ndim, _dims(array.shape), _TYPES[array.dtype.name], strides
+        )
+
     def _contestant(self, problem: Problem, algorithm: int) -> Contestant:
-        require(problem.dtype.name in _TYPES and not attributes(problem)["ceil_mode"])
-        grad, out = problem.inputs["grad_output"], np.empty(problem.case.shape, problem.dtype)
-        diff_src, diff_dst = (self._descriptor(array) for array in (out, grad))
-        a = attributes(problem)
+        a, (n, c, h, w) = attributes(problem), problem.case.shape
+        require(problem.dtype.name in _TYPES and not a["ceil_mode"] and a.get("dilation", 1) == 1)
+        pooled = (n, c, count(h, a), count(w, a))
+        gradient = "grad_output" in problem.inputs
+        x = self._lay(np.zeros((n, c, h, w), problem.dtype) if gradient else problem.inputs["x"])
+        y = self._lay(problem.inputs["grad_output"] if gradient else np.zeros(pooled, problem.dtype))
+        src, dst = self._described(x, c), self._described(y, c)
         window = [_dims([a[name]] * 2) for name in ("stride", "kernel_size")]
         window += [_dims([0, 0]), _dims([a["padding"]] * 2), _dims([a["padding"]] * 2)]
         forward = self._make(
             "pooling_forward_primitive_desc_create",
-            self._engine, _FORWARD_TRAINING, algorithm, diff_src, diff_dst, *window, None,
+            self._engine, _FORWARD_TRAINING, algorithm, src, dst, *window, None,
         )  # fmt: skip
+        kept: list[Array] = [x, y]
+        if not gradient:
+            arguments = {_SRC: self._memory(src, x), _DST: self._memory(dst, y)}
+            if algorithm != _MAX:
+                return self._statement(forward, arguments, (y,), kept, lambda outs: (self._plain(outs[0], c),))
+            arguments[_WORKSPACE], recorded = self._workspace(forward)
+            dtype = np.dtype(np.uint8 if recorded.size == y.size else np.int32)
+            strides = [stride // y.itemsize * dtype.itemsize for stride in y.strides]
+            places: Array = np.ndarray(y.shape, dtype, recorded.data, strides=strides)
+
+            def results(outs: tuple[Array, ...]) -> tuple[Array, ...]:
+                return self._plain(outs[0], c), _indices(self._plain(places, c), a, w)
+
+            return self._statement(forward, arguments, (y,), [*kept, recorded], results)
         backward = self._make(
             "pooling_backward_primitive_desc_create",
-            self._engine, algorithm, diff_src, diff_dst, *window, forward, None,
+            self._engine, algorithm, src, dst, *window, forward, None,
         )  # fmt: skip
-        arguments = {_DIFF_SRC: self._memory(diff_src, out), _DIFF_DST: self._memory(diff_dst, grad)}
-        kept: list[Any] = []
+        arguments = {_DIFF_SRC: self._memory(src, x), _DIFF_DST: self._memory(dst, y)}
         if algorithm == _MAX:
-            arguments[_WORKSPACE], kept = self._workspace(problem, forward, diff_src, diff_dst)
-        names = {"run": self._runner(backward, arguments), "kept": [grad, out, *kept]}
-        return Contestant(self.name, Statement("run()", names), (out,), None)
+            # Its forward sees an image with these maxima.
+            image = self._lay(np.resize(ordered_image(problem.inputs["image"], problem.dtype), problem.case.shape))
+            arguments[_WORKSPACE], recorded = self._workspace(forward)
+            maxima = np.empty_like(y)
+            made = {_SRC: self._memory(src, image), _DST: self._memory(dst, maxima)}
+            self._runner(forward, {**made, _WORKSPACE: arguments[_WORKSPACE]})()
+            kept.append(recorded)
+        return self._statement(backward, arguments, (x,), kept, lambda outs: (self._plain(outs[0], c),))
 
-    def _workspace(self, problem: Problem, forward: _Handle, src: _Handle, dst: _Handle) -> tuple[_Handle, list[Array]]:
-        """Run the forward on an image with these maxima; the memory of what it recorded, and the arrays to keep."""
-        x = np.resize(ordered_image(problem.inputs["image"], problem.dtype), problem.case.shape)
-        y = np.empty_like(problem.inputs["grad_output"])
+    def _statement(
+        self, primitive: _Handle, arguments: Mapping[int, _Handle], outs: tuple[Array, ...], kept: list[Array],
+        results: Callable[[tuple[Array, ...]], tuple[Array, ...]],
+    ) -> Contestant:  # fmt: skip
+        names = {"run": self._runner(primitive, arguments), "kept": kept}
+        return Contestant(self.name, Statement("run()", names), outs, None, results)
+
+    def _workspace(self, forward: _Handle) -> tuple[_Handle, Array]:
+        """Make memory for what the forward records of the maxima; the array is to be kept."""
         query, size = self._library.dnnl_primitive_desc_query_md, self._library.dnnl_memory_desc_get_size
         query.restype, size.restype = _Handle, ctypes.c_size_t
         descriptor = _Handle(query(forward, _WORKSPACE_DESCRIPTOR, 0))
         workspace = np.zeros(size(descriptor), np.uint8)
-        memory = self._memory(descriptor, workspace)
-        self._runner(forward, {_SRC: self._memory(src, x), _DST: self._memory(dst, y), _WORKSPACE: memory})()
-        return memory, [workspace]
+        return self._memory(descriptor, workspace), workspace
 
     def _runner(self, description: _Handle, arguments: Mapping[int, _Handle]) -> Callable[[], None]:
         primitive = self._make("primitive_create", description)
@@ -133,12 +187,6 @@ class OneDNN(Peer):
                 raise RuntimeError("the primitive failed")
 
         return run
-
-    def _descriptor(self, array: Array) -> _Handle:
-        strides = _dims([stride // array.itemsize for stride in array.strides])
-        return self._make(
-            "memory_desc_create_with_strides", array.ndim, _dims(array.shape), _TYPES[array.dtype.name], strides
-        )
 
     def _memory(self, descriptor: _Handle, array: Array) -> _Handle:
         return self._make("memory_create", descriptor, self._engine, _Handle(array.ctypes.data))
@@ -154,6 +202,46 @@ class OneDNN(Peer):
             raise NotOffered
         if status != _SUCCESS:
             raise RuntimeError(f"dnnl_{name}: status {status}")
+
+
+class OneDNNLast(OneDNN):
+    """On NHWC memory."""
+
+    name = "onednn-nhwc"
+
+    def _lay(self, array: Array) -> Array:
+        return channels_last(array)
+
+
+class OneDNNBlocked(OneDNN):
+    """On memory whose channels lie side by side in groups of 16, as its own kernels are written for."""
+
+    name = "onednn-blocked"
+
+    def _lay(self, array: Array) -> Array:
+        n, c, h, w = array.shape
+        blocks = np.zeros((n, -(-c // _BLOCK), h, w, _BLOCK), array.dtype)
+        for first in range(0, c, _BLOCK):
+            group = array[:, first : first + _BLOCK]
+            blocks[:, first // _BLOCK, :, :, : group.shape[1]] = np.moveaxis(group, 1, -1)
+        return blocks
+
+    def _plain(self, array: Array, channels: int) -> Array:
+        n, _, h, w, _ = array.shape
+        return np.moveaxis(array, -1, 2).reshape(n, -1, h, w)[:, :channels]
+
+    def _described(self, array: Array, channels: int) -> _Handle:
+        n, _, h, w, _ = array.shape
+        dims = _dims([n, channels, h, w])
+        return self._make("memory_desc_create_with_tag", 4, dims, _TYPES[array.dtype.name], _BLOCKED_TAG)
+
+
+def _indices(places: Array, a: Mapping[str, Any], width: int) -> Array:
+    """Give ih*W + iw of each window's place in the kernel, kh*kW + kw."""
+    (rows, columns), (kh, kw) = np.indices(places.shape[2:]), np.divmod(places.astype(np.int64), a["kernel_size"])
+    s, p = a["stride"], a["padding"]
+    indices: Array = (rows * s - p + kh) * width + columns * s - p + kw
+    return indices
 
 
 def _dims(values: Any) -> Any:

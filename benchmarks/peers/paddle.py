@@ -1,4 +1,4 @@
-"""PaddlePaddle on the CPU: the gradient operators that its own backward runs, called eagerly.
+"""PaddlePaddle on the CPU: its operators, and those of gradients that its own backward runs, called eagerly.
 
 Results always lie in fresh memory. Its nearest upsampling takes the input below instead of the nearest one, which is
 the same for whole factors only.
@@ -68,6 +68,42 @@ class Paddle(Peer):
             arrays, "max_pool2d_with_index_grad", f"x, mask, grad, {k}, {s}, {p}, False, False, {a['ceil_mode']}"
         )
 
+    def max_pool2d_with_indices_backward(self, problem: Problem) -> Contestant:
+        return self.max_pool2d_with_mask_backward(problem)
+
+    def avg_pool2d(self, problem: Problem) -> Contestant:
+        a = attributes(problem)
+        k, s, p = ([a[name]] * 2 for name in ("kernel_size", "stride", "padding"))
+        require(not a["divisor_override"])
+        rest = f"{a['ceil_mode']}, {not a['count_include_pad']}, 'NCHW', 'avg', False, False, 'EXPLICIT'"
+        return self._call({"x": problem.inputs["x"]}, "pool2d", f"x, {k}, {s}, {p}, {rest}")
+
+    def max_pool2d_with_indices(self, problem: Problem) -> Contestant:
+        a = attributes(problem)
+        k, s, p = ([a[name]] * 2 for name in ("kernel_size", "stride", "padding"))
+        arguments = f"x, {k}, {s}, {p}, False, False, {a['ceil_mode']}"
+        return self._call({"x": problem.inputs["x"]}, "max_pool2d_with_index", arguments)
+
+    def max_pool2d_with_mask(self, problem: Problem) -> Contestant:
+        return self.max_pool2d_with_indices(problem)
+
+    def im2col(self, problem: Problem) -> Contestant:
+        a = attributes(problem)
+        k, d, p, s = ([a[name]] * 2 for name in ("kernel_size", "dilation", "padding", "stride"))
+        return self._call({"x": problem.inputs["x"]}, "unfold", f"x, {k}, {s}, {p * 2}, {d}")
+
+    def upsample_nearest_exact1d(self, problem: Problem) -> Contestant:
+        require(upsample_factor(problem) is not None)
+        rest = f"'NCHW', 0, 1, {attributes(problem)['output_size']}, [], 'nearest', False, 0"
+        x = problem.inputs["x"][:, :, None]
+        return self._call({"x": x}, "nearest_interp", f"x, None, None, None, {rest}", axis=2)
+
+    def replication_pad2d(self, problem: Problem) -> Contestant:
+        sides = pad_sides(problem)
+        require(min(sides) >= 0)
+        x = problem.inputs["x"][:, :, None]
+        return self._call({"x": x}, "pad3d", f"x, {[*sides, 0, 0]}, 'replicate', 0.0, 'NCDHW'", axis=2)
+
     def im2col_backward(self, problem: Problem) -> Contestant:
         a = attributes(problem)
         k, d, p, s = ([a[name]] * 2 for name in ("kernel_size", "dilation", "padding", "stride"))
@@ -95,6 +131,7 @@ class Paddle(Peer):
         def result(tensor: Any) -> Array:
             array: Array = tensor.numpy()
             array = array.view(ml_dtypes.bfloat16) if tensor.dtype == self._paddle.bfloat16 else array
+            array = array.astype(np.int64) if array.dtype.kind == "i" else array
             return array if axis is None else array.squeeze(axis)
 
         return self.returning(f"{name}({arguments})", names, result)

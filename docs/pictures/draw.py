@@ -1,11 +1,12 @@
-"""Draws the pictures of the operator pages: which element of gradOutput feeds which of gradInput.
+"""Draws the pictures: for an operator which element of gradOutput feeds which of gradInput, for the README the speed.
 
 ``python docs/pictures/draw.py`` writes the SVG files beside it. The functions named after operators say what feeds
-what by the plain formula; a test compares them with the library.
+what by the plain formula; a test compares them with the library. The speed is that of a table in docs/performance.md.
 """
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -67,7 +68,7 @@ def upsample_nearest_exact1d() -> Feeds:
 # ---- drawing --------------------------------------------------------------------------------------------------------
 
 # Light and dark colours, both on a ground of their own: legible whatever the page's theme.
-STYLE = """
+LIGHT = """
 svg{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 .ground{fill:#fff}.text{fill:#1d2433}.faint{fill:#5d6880}.small{font-size:11px}
 .cell{fill:#f1f4f9;stroke:#56617a}.zero{fill:#fff;stroke:#9aa4b8}.padding{fill:none;stroke:#9aa4b8;stroke-dasharray:4 3}
@@ -76,14 +77,16 @@ svg{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 .c0,.c1,.c2,.c3,.c4,.c5,.c6,.c7,.c8{stroke:#56617a}
 .line{fill:none;stroke:#56617a;stroke-width:1.5}.window{fill:none;stroke:#c0392b;stroke-width:3}
 .window2{fill:none;stroke:#1f5fbf;stroke-width:3}.head{fill:#56617a}
-@media (prefers-color-scheme:dark){
+"""
+DARK = """
 .ground{fill:#1b1f2a}.text{fill:#eef1f7}.faint{fill:#a9b3c9}
 .cell{fill:#2a3040;stroke:#8a95ad}.zero{fill:#1b1f2a;stroke:#5f6a80}.padding{stroke:#6d778d}
 .c0{fill:#234a85}.c1{fill:#7a4d12}.c2{fill:#27602a}.c3{fill:#742a4c}.c4{fill:#655a10}.c5{fill:#4a3a80}.c6{fill:#1c5c5c}
 .c7{fill:#5c4728}.c8{fill:#465066}
 .c0,.c1,.c2,.c3,.c4,.c5,.c6,.c7,.c8{stroke:#8a95ad}
-.line{stroke:#a9b3c9}.window{stroke:#ff7b6b}.window2{stroke:#6fa8ff}.head{fill:#a9b3c9}}
+.line{stroke:#a9b3c9}.window{stroke:#ff7b6b}.window2{stroke:#6fa8ff}.head{fill:#a9b3c9}
 """
+STYLE = LIGHT + "@media (prefers-color-scheme:dark){" + DARK.rstrip() + "}\n"
 
 
 class Picture:
@@ -139,12 +142,12 @@ class Picture:
         for i, j in product(range(rows), range(columns)):
             self.cell(x + j * size, y + i * size, size, size, *cell(i, j))
 
-    def svg(self, label: str) -> str:
+    def svg(self, label: str, style: str = STYLE) -> str:
         """Return the file."""
         width, height = round(self.right + 20), round(self.bottom + 16)
         size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}">\n'
-        head += f"<style>{STYLE}</style>\n"
+        head += f"<style>{style}</style>\n"
         ground = f'<rect class="ground" width="{width}" height="{height}" rx="6"/>\n'
         return head + ground + "\n".join(self.parts) + "\n</svg>\n"
 
@@ -308,7 +311,67 @@ def draw_argmax() -> str:
     return p.svg("the layout argmax: for each window the place of its maximum in the plane")
 
 
+# Of the cases in the first table of docs/performance.md those that the README shows, by the words of the chart.
+SPEED = {
+    "max 32x64x112x112 k3 s2 p1 argmax": "max pool, argmax",
+    "max 32x64x112x112 k3 s2 p1 bitmask": "max pool, bit mask",
+    "pad 8x64x128x128 p1": "replication padding",
+    "upsample 8x256x4096 -> 8192": "upsampling by 2",
+    "im2col 8x64x56x56 k3 s1 p1": "im2col",
+    "avg 8x64x112x112 k3 s2 p1": "average pool",
+}
+# Letters that are still legible where a phone shows the chart at half its size.
+LARGE = """
+svg{font:26px system-ui,"Segoe UI",Helvetica,Arial,"DejaVu Sans",sans-serif}
+.title{font-size:28px;font-weight:600}.text.ours{font-weight:600}
+.ours{fill:#1f5fbf}.theirs{stroke:#1d2433;stroke-width:3}
+"""
+LARGE_DARK = """
+.ours{fill:#6fa8ff}.theirs{stroke:#eef1f7}
+"""
+
+
+def measured(case: str) -> tuple[str, str]:
+    """Our time in float32 and PyTorch's over it, as the table has them."""
+    text = (Path(__file__).parent.parent / "performance.md").read_text(encoding="utf-8")
+    found = re.search(rf"^\| {re.escape(case)} \| ([\d.]+ .s) \| ([\d.]+) \|", text, re.MULTILINE)
+    if found is None:
+        raise ValueError(f"docs/performance.md has no row '{case}'")
+    return found.group(1), found.group(2)
+
+
+def draw_speed(style: str) -> str:
+    """A bar for each case: how many times as long as ours PyTorch takes."""
+    p = Picture()
+    x, y, unit, pitch, height = 24, 56, 51, 76, 30
+    p.parts.append(f'<text class="text title" x="{x}" y="{y - 8}">Gradients: PyTorch\'s time over ours</text>')
+    p.parts.append(f'<text class="faint" x="{x}" y="{y + 28}">float32, 2 threads; mark: as fast as PyTorch</text>')
+    top = y + 52
+    for i, (case, words) in enumerate(SPEED.items()):
+        ratio = measured(case)[1]
+        row, end = top + i * pitch, x + float(ratio) * unit
+        p.parts.append(f'<text class="text" x="{x}" y="{row + 26}">{words}</text>')
+        p.box(x, row + 36, float(ratio) * unit, height, "ours")
+        p.parts.append(f'<path class="theirs" d="M{x + unit} {row + 31}v{height + 10}"/>')
+        p.parts.append(f'<text class="text ours" x="{end + 10:g}" y="{row + 60}">{ratio}</text>')
+    p.grow(660, top + len(SPEED) * pitch)
+    said = ", ".join(f"{words} {measured(case)[1]}" for case, words in SPEED.items())
+    return p.svg(f"PyTorch's time over ours: {said}", style)
+
+
+def draw_speed_light() -> str:
+    """For a light page."""
+    return draw_speed(LIGHT + LARGE)
+
+
+def draw_speed_dark() -> str:
+    """For a dark page."""
+    return draw_speed(LIGHT + DARK + LARGE + LARGE_DARK)
+
+
 PICTURES = {
+    "speed_light": draw_speed_light,
+    "speed_dark": draw_speed_dark,
     "avg_pool2d": draw_avg_pool2d,
     "max_pool2d": draw_max_pool2d,
     "max_pool2d_bitmask": draw_bitmask,

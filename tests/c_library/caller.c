@@ -10,12 +10,7 @@
 
 #include "acl/acl.h"
 #include "aclnn/acl_meta.h"
-#include "aclnnop/aclnn_avgpool2d_backward.h"
-#include "aclnnop/aclnn_im2col_backward.h"
-#include "aclnnop/aclnn_max_pool2d_with_indices.h"
-#include "aclnnop/aclnn_max_pool2d_with_indices_backward.h"
-#include "aclnnop/aclnn_pad2d_backward.h"
-#include "aclnnop/aclnn_upsample_nearest_exact1d_backward.h"
+#include "declared.h" /* made by test_c_library.py of what tests/operators say of each operator */
 
 enum { TENSORS = 4, ARRAYS = 5, NUMBERS = 4, RANK = 8, AS_TOLD = -1, OWN = -1, NONE = -1 };
 
@@ -47,51 +42,20 @@ typedef struct {
     aclOpExecutor **executor;
 } call;
 
-static aclnnStatus max_pool2d_with_mask_backward(const call *c)
-{
-    return aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize(c->t[0], c->t[1], c->t[2], c->a[0], c->a[1], c->a[2], c->a[3],
-                                                          c->n[0], c->t[3], c->size, c->executor);
-}
-
-static aclnnStatus max_pool2d_with_mask(const call *c)
-{
-    return aclnnMaxPool2dWithMaskGetWorkspaceSize(c->t[0], c->a[0], c->a[1], c->a[2], c->a[3], c->n[0], c->t[1],
-                                                  c->t[2], c->size, c->executor);
-}
-
-static aclnnStatus upsample_nearest_exact1d_backward(const call *c)
-{
-    return aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize(c->t[0], c->a[0], c->a[1], c->x, c->t[1], c->size,
-                                                               c->executor);
-}
-
-static aclnnStatus avg_pool2d_backward(const call *c)
-{
-    return aclnnAvgPool2dBackwardGetWorkspaceSize(c->t[0], c->t[1], c->a[0], c->a[1], c->a[2], c->n[0], c->n[1],
-                                                  c->n[2], (int8_t)c->n[3], c->t[2], c->size, c->executor);
-}
-
-static aclnnStatus im2col_backward(const call *c)
-{
-    return aclnnIm2colBackwardGetWorkspaceSize(c->t[0], c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], c->t[1], c->size,
-                                               c->executor);
-}
-
-static aclnnStatus replication_pad2d_backward(const call *c)
-{
-    return aclnnReplicationPad2dBackwardGetWorkspaceSize(c->t[0], c->t[1], c->a[0], c->t[2], c->size, c->executor);
-}
+#define OPERATOR(name, types, ...)                                                                                      \
+    static aclnnStatus name(const call *c)                                                                             \
+    {                                                                                                                  \
+        return aclnn##name##GetWorkspaceSize(__VA_ARGS__, c->size, c->executor);                                       \
+    }
+OPERATORS
+#undef OPERATOR
 
 static const struct {
     aclnnStatus (*phase_1)(const call *);
     aclnnStatus (*phase_2)(void *, uint64_t, aclOpExecutor *, aclrtStream);
 } operators[] = {
-    {max_pool2d_with_mask_backward, aclnnMaxPool2dWithMaskBackward},
-    {max_pool2d_with_mask, aclnnMaxPool2dWithMask},
-    {upsample_nearest_exact1d_backward, aclnnUpsampleNearestExact1dBackward},
-    {avg_pool2d_backward, aclnnAvgPool2dBackward},
-    {im2col_backward, aclnnIm2colBackward},
-    {replication_pad2d_backward, aclnnReplicationPad2dBackward},
+#define OPERATOR(name, types, ...) {name, aclnn##name},
+    OPERATORS
 };
 
 static void get(void *bytes, size_t size)

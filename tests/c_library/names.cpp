@@ -6,12 +6,7 @@
 #include "acl/acl.h"
 #include "aclnn/acl_meta.h"
 #include "aclnnop/aclnn_util.h"
-#include "aclnnop/level2/aclnn_avgpool2d_backward.h"
-#include "aclnnop/level2/aclnn_im2col_backward.h"
-#include "aclnnop/level2/aclnn_max_pool2d_with_indices.h"
-#include "aclnnop/level2/aclnn_max_pool2d_with_indices_backward.h"
-#include "aclnnop/level2/aclnn_pad2d_backward.h"
-#include "aclnnop/level2/aclnn_upsample_nearest_exact1d_backward.h"
+#include "declared.h" /* made by test_c_library.py of what tests/operators say of each operator */
 
 #define IS(function, ...) \
     static_assert(std::is_same<decltype(function), __VA_ARGS__>::value, #function " has another type")
@@ -25,10 +20,26 @@ IS(aclrtResetDevice, aclError(int32_t));
 IS(aclrtGetDevice, aclError(int32_t *));
 IS(aclrtGetDeviceCount, aclError(uint32_t *));
 IS(aclrtGetSocName, const char *());
+IS(aclrtCreateContext, aclError(aclrtContext *, int32_t));
+IS(aclrtDestroyContext, aclError(aclrtContext));
+IS(aclrtSetCurrentContext, aclError(aclrtContext));
+IS(aclrtGetCurrentContext, aclError(aclrtContext *));
 IS(aclrtCreateStream, aclError(aclrtStream *));
 IS(aclrtDestroyStream, aclError(aclrtStream));
 IS(aclrtSynchronizeStream, aclError(aclrtStream));
 IS(aclrtSynchronizeDevice, aclError());
+IS(aclrtCreateEvent, aclError(aclrtEvent *));
+IS(aclrtCreateEventWithFlag, aclError(aclrtEvent *, uint32_t));
+IS(aclrtDestroyEvent, aclError(aclrtEvent));
+IS(aclrtRecordEvent, aclError(aclrtEvent, aclrtStream));
+IS(aclrtSynchronizeEvent, aclError(aclrtEvent));
+IS(aclrtQueryEventStatus, aclError(aclrtEvent, aclrtEventRecordedStatus *));
+IS(aclrtStreamWaitEvent, aclError(aclrtStream, aclrtEvent));
+IS(aclrtEventElapsedTime, aclError(float *, aclrtEvent, aclrtEvent));
+IS(aclrtGetMemInfo, aclError(aclrtMemAttr, size_t *, size_t *));
+IS(aclDataTypeSize, size_t(aclDataType));
+IS(aclFloat16ToFloat, float(aclFloat16));
+IS(aclFloatToFloat16, aclFloat16(float));
 IS(aclrtMalloc, aclError(void **, size_t, aclrtMemMallocPolicy));
 IS(aclrtFree, aclError(void *));
 IS(aclrtMallocHost, aclError(void **, size_t));
@@ -41,6 +52,20 @@ IS(aclCreateTensor, aclTensor *(const int64_t *, uint64_t, aclDataType, const in
 IS(aclCreateIntArray, aclIntArray *(const int64_t *, uint64_t));
 IS(aclDestroyTensor, aclnnStatus(const aclTensor *));
 IS(aclDestroyIntArray, aclnnStatus(const aclIntArray *));
+IS(aclCreateBoolArray, aclBoolArray *(const bool *, uint64_t));
+IS(aclCreateFloatArray, aclFloatArray *(const float *, uint64_t));
+IS(aclCreateScalar, aclScalar *(void *, aclDataType));
+IS(aclCreateScalarList, aclScalarList *(const aclScalar *const *, uint64_t));
+IS(aclCreateTensorList, aclTensorList *(const aclTensor *const *, uint64_t));
+IS(aclDestroyBoolArray, aclnnStatus(const aclBoolArray *));
+IS(aclDestroyFloatArray, aclnnStatus(const aclFloatArray *));
+IS(aclDestroyScalar, aclnnStatus(const aclScalar *));
+IS(aclDestroyScalarList, aclnnStatus(const aclScalarList *));
+IS(aclDestroyTensorList, aclnnStatus(const aclTensorList *));
+IS(aclGetBoolArraySize, aclnnStatus(const aclBoolArray *, uint64_t *));
+IS(aclGetFloatArraySize, aclnnStatus(const aclFloatArray *, uint64_t *));
+IS(aclGetScalarListSize, aclnnStatus(const aclScalarList *, uint64_t *));
+IS(aclGetTensorListSize, aclnnStatus(const aclTensorList *, uint64_t *));
 IS(aclGetViewShape, aclnnStatus(const aclTensor *, int64_t **, uint64_t *));
 IS(aclGetViewStrides, aclnnStatus(const aclTensor *, int64_t **, uint64_t *));
 IS(aclGetStorageShape, aclnnStatus(const aclTensor *, int64_t **, uint64_t *));
@@ -57,29 +82,14 @@ IS(aclSetInputTensorAddr, aclnnStatus(aclOpExecutor *, const size_t, aclTensor *
 IS(aclSetOutputTensorAddr, aclnnStatus(aclOpExecutor *, const size_t, aclTensor *, void *));
 IS(aclnnInit, aclnnStatus(const char *));
 IS(aclnnFinalize, aclnnStatus());
-IS(aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclTensor *,
-    const aclTensor *, const aclIntArray *, const aclIntArray *, const aclIntArray *, const aclIntArray *, bool,
-    aclTensor *, uint64_t *, aclOpExecutor **));
-IS(aclnnMaxPool2dWithMaskBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
-IS(aclnnMaxPool2dWithMaskGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclIntArray *, const aclIntArray *,
-    const aclIntArray *, const aclIntArray *, bool, aclTensor *, aclTensor *, uint64_t *, aclOpExecutor **));
-IS(aclnnMaxPool2dWithMask, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
-IS(aclnnUpsampleNearestExact1dBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclIntArray *,
-    const aclIntArray *, double, aclTensor *, uint64_t *, aclOpExecutor **));
-IS(aclnnUpsampleNearestExact1dBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
-IS(aclnnAvgPool2dBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclTensor *, const aclIntArray *,
-    const aclIntArray *, const aclIntArray *, bool, bool, int64_t, int8_t, aclTensor *, uint64_t *,
-    aclOpExecutor **));
-IS(aclnnAvgPool2dBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
-IS(aclnnIm2colBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclIntArray *, const aclIntArray *,
-    const aclIntArray *, const aclIntArray *, const aclIntArray *, aclTensor *, uint64_t *, aclOpExecutor **));
-IS(aclnnIm2colBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
-IS(aclnnReplicationPad2dBackwardGetWorkspaceSize, aclnnStatus(const aclTensor *, const aclTensor *,
-    const aclIntArray *, aclTensor *, uint64_t *, aclOpExecutor **));
-IS(aclnnReplicationPad2dBackward, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
+#define OPERATOR(name, types, ...)                                     \
+    IS(aclnn##name##GetWorkspaceSize, aclnnStatus types);              \
+    IS(aclnn##name, aclnnStatus(void *, uint64_t, aclOpExecutor *, aclrtStream));
+OPERATORS
 
 static_assert(std::is_same<aclError, int>::value && std::is_same<aclnnStatus, int32_t>::value, "status codes");
 static_assert(std::is_same<aclrtStream, void *>::value && std::is_same<aclrtContext, void *>::value, "handles");
+static_assert(std::is_same<aclrtEvent, void *>::value && std::is_same<aclFloat16, uint16_t>::value, "handles");
 static_assert(std::is_enum<aclDataType>::value && std::is_enum<aclFormat>::value, "enums");
 static_assert(std::is_convertible<aclDataType, int>::value && std::is_convertible<aclFormat, int>::value, "unscoped");
 static_assert(sizeof(aclDataType) == 4 && sizeof(aclFormat) == 4, "as wide as an int");
@@ -111,12 +121,30 @@ NUMBER(ACL_DOUBLE, 11);
 NUMBER(aclDataType::ACL_DOUBLE, 11);
 NUMBER(ACL_BOOL, 12);
 NUMBER(aclDataType::ACL_BOOL, 12);
+NUMBER(ACL_STRING, 13);
+NUMBER(aclDataType::ACL_STRING, 13);
 NUMBER(ACL_COMPLEX64, 16);
 NUMBER(aclDataType::ACL_COMPLEX64, 16);
 NUMBER(ACL_COMPLEX128, 17);
 NUMBER(aclDataType::ACL_COMPLEX128, 17);
 NUMBER(ACL_BF16, 27);
 NUMBER(aclDataType::ACL_BF16, 27);
+NUMBER(ACL_INT4, 29);
+NUMBER(aclDataType::ACL_INT4, 29);
+NUMBER(ACL_UINT1, 30);
+NUMBER(aclDataType::ACL_UINT1, 30);
+NUMBER(ACL_COMPLEX32, 33);
+NUMBER(aclDataType::ACL_COMPLEX32, 33);
+NUMBER(ACL_HIFLOAT8, 34);
+NUMBER(aclDataType::ACL_HIFLOAT8, 34);
+NUMBER(ACL_FLOAT8_E5M2, 35);
+NUMBER(aclDataType::ACL_FLOAT8_E5M2, 35);
+NUMBER(ACL_FLOAT8_E4M3FN, 36);
+NUMBER(aclDataType::ACL_FLOAT8_E4M3FN, 36);
+NUMBER(ACL_FLOAT8_E8M0, 37);
+NUMBER(aclDataType::ACL_FLOAT8_E8M0, 37);
+NUMBER(ACL_FLOAT4_E2M1, 40);
+NUMBER(aclDataType::ACL_FLOAT4_E2M1, 40);
 NUMBER(ACL_DT_UNDEFINED, -1);
 NUMBER(aclDataType::ACL_DT_UNDEFINED, -1);
 NUMBER(ACL_FORMAT_UNDEFINED, -1);
@@ -149,6 +177,35 @@ NUMBER(ACL_FORMAT_NC, 35);
 NUMBER(aclFormat::ACL_FORMAT_NC, 35);
 NUMBER(ACL_FORMAT_NCL, 47);
 NUMBER(aclFormat::ACL_FORMAT_NCL, 47);
+NUMBER(ACL_ERROR_INTERNAL_ERROR, 500000);
+NUMBER(ACL_ERROR_FAILURE, 500001);
+NUMBER(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, 107006);
+NUMBER(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL, 107007);
+NUMBER(ACL_DDR_MEM, 0);
+NUMBER(aclrtMemAttr::ACL_DDR_MEM, 0);
+NUMBER(ACL_HBM_MEM, 1);
+NUMBER(aclrtMemAttr::ACL_HBM_MEM, 1);
+NUMBER(ACL_DDR_MEM_HUGE, 2);
+NUMBER(aclrtMemAttr::ACL_DDR_MEM_HUGE, 2);
+NUMBER(ACL_DDR_MEM_NORMAL, 3);
+NUMBER(aclrtMemAttr::ACL_DDR_MEM_NORMAL, 3);
+NUMBER(ACL_HBM_MEM_HUGE, 4);
+NUMBER(aclrtMemAttr::ACL_HBM_MEM_HUGE, 4);
+NUMBER(ACL_HBM_MEM_NORMAL, 5);
+NUMBER(aclrtMemAttr::ACL_HBM_MEM_NORMAL, 5);
+NUMBER(ACL_DDR_MEM_P2P_HUGE, 6);
+NUMBER(aclrtMemAttr::ACL_DDR_MEM_P2P_HUGE, 6);
+NUMBER(ACL_DDR_MEM_P2P_NORMAL, 7);
+NUMBER(aclrtMemAttr::ACL_DDR_MEM_P2P_NORMAL, 7);
+NUMBER(ACL_HBM_MEM_P2P_HUGE, 8);
+NUMBER(aclrtMemAttr::ACL_HBM_MEM_P2P_HUGE, 8);
+NUMBER(ACL_HBM_MEM_P2P_NORMAL, 9);
+NUMBER(aclrtMemAttr::ACL_HBM_MEM_P2P_NORMAL, 9);
+NUMBER(aclrtEventRecordedStatus::ACL_EVENT_RECORDED_STATUS_NOT_READY, 0);
+NUMBER(aclrtEventRecordedStatus::ACL_EVENT_RECORDED_STATUS_COMPLETE, 1);
+NUMBER(ACL_EVENT_SYNC, 1);
+NUMBER(ACL_EVENT_CAPTURE_STREAM_PROGRESS, 2);
+NUMBER(ACL_EVENT_TIME_LINE, 8);
 NUMBER(ACL_MEM_MALLOC_HUGE_FIRST, 0);
 NUMBER(aclrtMemMallocPolicy::ACL_MEM_MALLOC_HUGE_FIRST, 0);
 NUMBER(ACL_MEM_MALLOC_HUGE_ONLY, 1);

@@ -15,14 +15,17 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
-from engine_helpers import GEOMETRIES, NUMPY_DTYPE, OPERATORS, PRODUCTS, TAKEN, Call, sentinels
+from engine_helpers import NUMPY_DTYPE, PRODUCTS, counted, sentinels
+from operators import OPERATORS, TAKEN
+from operators.base import Operator
 
 import aclnn_bw
 
@@ -36,6 +39,56 @@ CPP11, CPP17 = ("g++", "-std=c++11"), ("g++", "-std=c++17")
 STRICT = ("-Wall", "-Wextra", "-pedantic", "-Werror")
 NUMBERS = {dtype: int(number) for number, dtype in NUMPY_DTYPE.items()}
 LAYOUTS = ("bitmask", "argmax")
+
+
+def parameters(operator: type[Operator]) -> list[tuple[str, str]]:
+    """The types and names of phase 1, without the two results."""
+    return [re.fullmatch(r"(.*?)(\w+)", one).groups() for one in operator.declaration.split(", ")]
+
+
+def passed(operator: type[Operator]) -> str:
+    """The arguments as they stand in a `call` of caller.c."""
+    places = {"aclTensor": "c->t[{}]", "aclIntArray": "c->a[{}]", "double": "c->x"}
+    seen: Counter[str] = Counter()
+    words = []
+    for type_, _ in parameters(operator):
+        place = next((place for kind, place in places.items() if kind in type_), f"({type_.strip()})c->n[{{}}]")
+        kind = place.partition("->")[2][0]
+        words.append(place.format(seen[kind]))
+        seen[kind] += 1
+    return ", ".join(words)
+
+
+def nulls(name: str, operator: type[Operator]) -> Iterator[str]:
+    """Each pointer of an operator's functions in turn is null, the results too."""
+    function = f"aclnn{name}GetWorkspaceSize"
+    values = ["t" if "Tensor" in type_ else "a" if "Array" in type_ else "0" for type_, _ in parameters(operator)]
+    for i, (type_, argument) in enumerate(parameters(operator)):
+        if "*" in type_ and argument not in operator.nullable:
+            words = ", ".join([*values[:i], "NULL", *values[i + 1 :]])
+            yield f'NO("{argument}", {function}({words}, &size, &executor));'
+    yield f'NO("workspaceSize", {function}({", ".join(values)}, NULL, &executor));'
+    yield f'NO("executor", {function}({", ".join(values)}, &size, NULL));'
+    yield f'NO("executor", aclnn{name}(NULL, 0, NULL, NULL));'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def declared_header(tmp_path_factory) -> None:
+    """declared.h: what tests/operators say of each operator, for the programs of this folder."""
+    lines = [f'#include "aclnnop/{level}{header}"' for operator in OPERATORS.values() for header in operator.headers
+             for level in ("", "level2/")]  # fmt: skip
+    lines += ["#define OPERATORS \\"]
+    for name, operator in OPERATORS.items():
+        types = ", ".join([type_.strip() for type_, _ in parameters(operator)] + ["uint64_t *", "aclOpExecutor **"])
+        lines += [f"OPERATOR({name}, ({types}), {passed(operator)}) \\"]
+    lines += ["", "#define NULLS \\"]
+    lines += [f"{line} \\" for name, operator in OPERATORS.items() for line in nulls(name, operator)]
+    folder = tmp_path_factory.mktemp("declared")
+    (folder / "declared.h").write_text("\n".join([*lines, "", ""]))
+    DECLARED.append(f"-I{folder}")
+
+
+DECLARED: list[str] = []  # the folder of declared.h, as an option
 
 
 def unavailable(why: str) -> None:
@@ -58,7 +111,8 @@ def compiled(
 ) -> Path:
     """A program, or an object, without a warning."""
     libraries = [f"-L{LIB}", f"-Wl,-rpath,{LIB}", "-laclnn_bw", "-Wl,-z,defs"] if link else ["-c"]
-    command = [*compiler, *STRICT, f"-I{INCLUDE}", *flags, "-o", str(to), *map(str, sources), *libraries]
+    includes = (f"-I{INCLUDE}", *DECLARED)
+    command = [*compiler, *STRICT, *includes, *flags, "-o", str(to), *map(str, sources), *libraries]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return to
@@ -125,12 +179,9 @@ def test_every_header_compiles_alone_and_with_all_others(compiler, tmp_path):
 
 
 def test_headers_are_where_programs_look_for_them():
-    operators = {
-        "avgpool2d_backward", "max_pool2d_with_indices_backward", "max_pool2d_with_indices", "im2col_backward",
-        "upsample_nearest_exact1d_backward", "pad2d_backward",
-    }  # fmt: skip
+    operators = {header for operator in OPERATORS.values() for header in operator.headers}
     wanted = {"acl/acl.h", "acl/acl_base.h", "acl/acl_rt.h", "aclnn/acl_meta.h", "aclnn/aclnn_base.h"}
-    wanted |= {f"aclnnop/{level}aclnn_{name}.h" for name in operators for level in ("", "level2/")}
+    wanted |= {f"aclnnop/{level}{name}" for name in operators for level in ("", "level2/")}
     assert set(HEADERS) == wanted | {"aclnnop/aclnn_util.h"}
 
 
@@ -184,8 +235,21 @@ def symbols(library: Path, *flags: str) -> set[str]:
 def test_the_library_gives_the_functions_of_the_headers_and_no_others():
     names = declared()
     # The list that was written by hand.
-    assert names == set(re.findall(r"^IS\((\w+), .*\(", (HERE / "names.cpp").read_text(), re.M))
+    by_hand = set(re.findall(r"^IS\((\w+), .*\(", (HERE / "names.cpp").read_text(), re.M))
+    assert names == by_hand | {f"aclnn{name}{phase}" for name in OPERATORS for phase in ("GetWorkspaceSize", "")}
     assert symbols(LIBRARY, "--defined-only") == names
+
+
+@pytest.mark.parametrize("page", ["docs/c-library.md", "docs/zh/c-library.md"])
+def test_the_documentation_lists_every_function(page):
+    text = (HERE.parents[1] / page).read_text(encoding="utf-8")
+    table = re.search(r"^\|.*aclInit.*\n(?:\|.*\n)+", text, re.M)
+    there = re.findall(r"`(acl\w+)`", table[0])
+    operators = {f"aclnn{name}{phase}" for name in OPERATORS for phase in ("GetWorkspaceSize", "")}
+    assert Counter(there) == Counter(declared() - operators)
+    missing = re.findall(r"`(acl\w+)`", "".join(re.findall(r"^- .*\n", text[table.end() :], re.M)))
+    assert len(missing) > 10
+    assert not set(missing) & declared()
 
 
 def test_the_library_needs_no_interpreter():
@@ -232,73 +296,23 @@ def told(name: str, array) -> str:
     return f"{name}: {' '.join(f'{float(value):.9g}' for value in array.reshape(-1))}\n"
 
 
-def counted(shape: tuple[int, ...], begin: int = 0):
-    return np.arange(begin, begin + math.prod(shape), dtype=np.float32).reshape(shape)
-
-
-def by_phases(operator: str, *arguments):
-    """Both phases in Python."""
-    size, executor = getattr(aclnn_bw, f"aclnn{operator}GetWorkspaceSize")(*arguments)
-    getattr(aclnn_bw, f"aclnn{operator}")(bytearray(size) if size else None, size, executor)
-
-
-def avg_pool2d_backward(grad=None):
-    out = np.empty((1, 2, 4, 4), np.float32)
-    by_phases(
-        "AvgPool2dBackward", counted((1, 2, 2, 2), 1), counted((1, 2, 4, 4)), [2, 2], [2, 2], [0, 0], False, True, 0,
-        0, out,
-    )  # fmt: skip
-    return told("gradInput", out)
-
-
 def repeatable():
     results = ""
     for batch in range(2):
         out = np.empty((1, 1, 4, 4), np.float32)
         grad = counted((1, 1, 2, 2), 10 * batch)
-        by_phases("AvgPool2dBackward", grad, out, [2, 2], None, [0, 0], False, True, 0, 0, out)
+        OPERATORS["AvgPool2dBackward"].by_phases(grad, out, [2, 2], None, [0, 0], False, True, 0, 0, out)
         results += told(f"batch {batch}", out)
     return results
 
 
-def im2col_backward():
-    out = np.empty((1, 2, 3, 4), np.float32)
-    by_phases("Im2colBackward", counted((1, 8, 6), 1), [3, 4], [2, 2], [1, 1], [0, 0], [1, 1], out)
-    return told("out", out)
-
-
-def upsample_nearest_exact1d_backward():
-    out = np.empty((1, 2, 4), np.float32)
-    by_phases("UpsampleNearestExact1dBackward", counted((1, 2, 6), 1), [6], [1, 2, 4], 0.0, out)
-    return told("out", out)
-
-
-def replication_pad2d_backward():
-    out = np.empty((1, 1, 3, 3), np.float32)
-    by_phases("ReplicationPad2dBackward", counted((1, 1, 4, 6), 1), out, [1, 2, 1, 0], out)
-    return told("gradInput", out)
-
-
-def max_pool2d_with_mask(backward=False):
-    x = np.array([4, 8, 1, 9, 7, 6, 5, 2, 3, 3, 0, 1, 2, 5, 1, 0], np.float32).reshape(1, 1, 4, 4)
-    out, mask = np.empty((1, 1, 2, 2), np.float32), np.empty((1, 1, 4, 64), np.int8)
-    pool = [2, 2], [2, 2], [0, 0], [1, 1], False
-    by_phases("MaxPool2dWithMask", x, *pool, out, mask)
-    if not backward:
-        return told("out", out) + told("indices", mask)
-    grad = np.array([10, 20, 30, 40], np.float32).reshape(1, 1, 2, 2)
-    by_phases("MaxPool2dWithMaskBackward", grad, x, mask, *pool, x)
-    return told("gradInput", x)
+def sample(operator: type[Operator]) -> str:
+    return "".join(told(name, array) for name, array in operator.sample().items())
 
 
 SAMPLES = {
-    "avg_pool2d_backward.cpp": avg_pool2d_backward,
-    "im2col_backward.cpp": im2col_backward,
-    "max_pool2d_with_mask.cpp": max_pool2d_with_mask,
-    "max_pool2d_with_mask_backward.cpp": functools.partial(max_pool2d_with_mask, backward=True),
     "repeatable.c": repeatable,
-    "replication_pad2d_backward.cpp": replication_pad2d_backward,
-    "upsample_nearest_exact1d_backward.cpp": upsample_nearest_exact1d_backward,
+    **{f"{one.record().one_call}.cpp": functools.partial(sample, one) for one in OPERATORS.values()},
 }
 
 
@@ -483,12 +497,12 @@ def compare(program: Path, calls: Sequence[Asked], product="Host", layout="bitma
 
 
 @functools.cache
-def all_calls(operator: str) -> list[tuple[dict, Call]]:
+def all_calls(operator: str) -> list[tuple[dict, Operator]]:
     """Every geometry in every dtype, those that no product takes among them."""
     dtypes = [np.float32, np.float16, ml_dtypes.bfloat16, np.float64, np.int32]
-    dtypes += [np.complex64, np.complex128] if aclnn_bw.ACL_COMPLEX64 in TAKEN[operator]["Host"] else []
+    dtypes += [NUMPY_DTYPE[dtype] for dtype in TAKEN[operator]["Host"] if NUMPY_DTYPE[dtype] not in dtypes]
     found = []
-    for geometry in GEOMETRIES[operator]:
+    for geometry in OPERATORS[operator].geometries:
         for dtype in dtypes[:4] if is_large(geometry) else dtypes:
             found.append((geometry, OPERATORS[operator](dtype=dtype, seed=len(found), **geometry)))
     return found
@@ -587,7 +601,7 @@ def spoil_ints(rng, values: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def spoiled(rng, operator: str, layout: str) -> Asked:
-    geometries = [g for g in GEOMETRIES[operator] if not is_large(g) and g.get("layout", "bitmask") == layout]
+    geometries = [g for g in OPERATORS[operator].geometries if not is_large(g) and g.get("layout", "bitmask") == layout]
     geometry = geometries[int(rng.integers(0, len(geometries)))] if geometries else {}
     dtype = rng.choice([np.float32, np.float16, np.float64])
     call = OPERATORS[operator](dtype=dtype, seed=int(rng.integers(0, 99)), **geometry)
@@ -630,6 +644,39 @@ def test_a_c_program_gets_the_same_refusals(caller, product, layout):
 def test_every_status_and_what_a_refusal_leaves(program):
     # 300,000 executors are left behind: each is told apart from the others to the end.
     assert run(program("status.c"), "300000") == ""
+
+
+@pytest.mark.parametrize("name", ["objects.c", "contexts.c"])
+def test_what_stands_around_the_operators(program, name):
+    assert run(program(name)) == ""
+
+
+@pytest.mark.parametrize("defers", ["0", "1"])
+def test_events_order_the_work_of_streams(program, defers):
+    # 30,000 streams wait for one another.
+    assert run(program("events.c"), "30000", ACLNN_BW_ASYNC=defers) == ""
+
+
+def test_float16_is_numpys(program, rng):
+    near = np.arange(2**16, dtype=np.uint32) << 13  # every float32 of as many bits, and its neighbours
+    bits = [near + offset for offset in (0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF)]
+    bits += [value | 0x80000000 for value in bits] + [rng.integers(0, 2**32, 10**6, dtype=np.uint32)]
+    values = np.concatenate([(value + np.uint32(base)) for value in bits for base in (0, 112 << 23)]).view(np.float32)
+    done = subprocess.run([str(program("halves.c"))], input=values.tobytes(), capture_output=True, check=True)
+    widened, narrowed = done.stdout[: 2**18], np.frombuffer(done.stdout[2**18 :], np.float16)
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    with np.errstate(invalid="ignore"):  # some processors mind that a NaN is quieted
+        wide = halves.astype(np.float32)
+    for found, wanted in ((np.frombuffer(widened, np.float32), wide), (narrowed, narrow(values))):
+        assert found.dtype == wanted.dtype
+        assert np.array_equal(np.isnan(found), np.isnan(wanted))
+        assert np.array_equal(np.signbit(found), np.signbit(wanted))
+        assert np.array_equal(found, wanted, equal_nan=True)
+
+
+def narrow(values):
+    with np.errstate(all="ignore"):
+        return values.astype(np.float16)
 
 
 def test_work_waits_for_a_synchronize_if_asked_to(program):
@@ -682,6 +729,11 @@ def test_the_environment_chooses_the_product(program, soc):
     assert f"phase1 {0 if taken else 161002} " in told
 
 
+def test_a_chip_stands_for_its_series_in_any_case(program):
+    for name, series in ("Ascend910B3", "Ascend910B"), ("ascend310p3", "Ascend310P"), ("HOST", "Host"):
+        assert f"soc {series}\n" in run(program("environment.c"), ACLNN_BW_SOC=name)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -716,7 +768,7 @@ def test_a_value_that_makes_no_sense_is_told_once_and_ignored(program, name, val
 
 
 @pytest.mark.parametrize("defers", ["0", "1"])
-@pytest.mark.parametrize("part", ["alone", "together", "going", "fork"])
+@pytest.mark.parametrize("part", ["alone", "together", "going", "ring", "fork"])
 def test_many_threads(program, part, defers):
     run(program("threads.c"), part, ACLNN_BW_ASYNC=defers)
 
@@ -766,7 +818,7 @@ def thread_sanitizer(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("defers", ["0", "1"])
-@pytest.mark.parametrize("part", ["alone", "together", "going"])
+@pytest.mark.parametrize("part", ["alone", "together", "going", "ring"])
 def test_thread_sanitizer(thread_sanitizer, part, defers):
     options = "halt_on_error=1:exitcode=66"
     prelude = ["setarch", "-R"] if shutil.which("setarch") else []  # more random addresses than it can take
@@ -775,11 +827,15 @@ def test_thread_sanitizer(thread_sanitizer, part, defers):
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
-CHECKED = {  # program: its compiler, and what it needs in the environment
+CHECKED = {  # program, perhaps with a word: its compiler, and what it needs in the environment
     **{f"samples/{name}": (languages(name)[0], {}) for name in SAMPLES},
     "status.c": (C99, {}),
     "waiting.c": (C99, {"ACLNN_BW_ASYNC": "1", "ACLNN_BW_MASK_LAYOUT": "argmax"}),
     "arrays.cpp": (CPP17, {}),
+    "objects.c": (C99, {}),
+    "contexts.c": (C99, {}),
+    "events.c": (C99, {}),
+    "events.c held back": (C99, {"ACLNN_BW_ASYNC": "1"}),
 }
 
 
@@ -792,7 +848,7 @@ def test_valgrind_finds_nothing(program, name):
     kinds = "definite,indirect,possible"
     compiler, settings = CHECKED[name]
     run(
-        program(name, compiler=compiler), prelude=[
+        program(name.split()[0], compiler=compiler), prelude=[
             "valgrind", "-q", "--error-exitcode=1", "--leak-check=full", f"--show-leak-kinds={kinds}",
             f"--errors-for-leak-kinds={kinds}",
         ], ACLNN_BW_NUM_THREADS="1", **settings,
@@ -805,7 +861,7 @@ def test_address_and_undefined_behaviour_sanitizers_find_nothing(program, name):
     flags = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     # The latter's library brings the runtime of C++ into a program in C, whose free then meets a new[].
     options = f"alloc_dealloc_mismatch={int(compiler != C99)}:detect_leaks=1"
-    run(program(name, *flags, compiler=compiler), ASAN_OPTIONS=options, **settings)
+    run(program(name.split()[0], *flags, compiler=compiler), ASAN_OPTIONS=options, **settings)
 
 
 def test_free_is_right_in_a_program_without_cpp(program):

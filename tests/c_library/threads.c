@@ -1,4 +1,4 @@
-/* Many threads at once: executors of their own, one for all, streams, memory, and a fork in the middle. */
+/* Many threads at once: executors of their own, one for all, streams, events, memory, and a fork in the middle. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <sys/wait.h>
@@ -149,6 +149,63 @@ static void *while_it_goes(void *unused)
     return NULL;
 }
 
+static aclrtStream ring_streams[THREADS];
+static aclrtEvent ring_events[THREADS], shared_event;
+static int ring_values[THREADS], ring_seen[THREADS], ring_count;
+
+/* Each thread's stream waits for that of the next one, which waits in turn; all synchronize at once. Meanwhile they use
+ * an event that one of them destroys. */
+static void *in_a_ring(void *unused)
+{
+    const int me = __atomic_fetch_add(&ring_count, 1, __ATOMIC_RELAXED), next = (me + 1) % THREADS;
+    int number;
+    (void)unused;
+    SURE(aclrtSetDevice(0) == 0);
+    SURE(aclrtCreateStream(&ring_streams[me]) == 0);
+    SURE(aclrtCreateEvent(&ring_events[me]) == 0);
+    for (int i = 0; i < rounds; i++) {
+        aclrtEventRecordedStatus status;
+        float ms = -1;
+        const int leader = pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+        number = 1000 * i + me;
+        if (leader)
+            SURE(aclrtCreateEvent(&shared_event) == 0);
+        SURE(aclrtMemcpyAsync(&ring_values[me], sizeof number, &number, sizeof number, ACL_MEMCPY_DEFAULT,
+                              ring_streams[me]) == 0);
+        SURE(aclrtRecordEvent(ring_events[me], ring_streams[me]) == 0);
+        (void)pthread_barrier_wait(&barrier);
+        SURE(aclrtStreamWaitEvent(ring_streams[me], ring_events[next]) == 0);
+        SURE(aclrtMemcpyAsync(&ring_seen[me], sizeof number, &ring_values[next], sizeof number, ACL_MEMCPY_DEFAULT,
+                              ring_streams[me]) == 0);
+        (void)pthread_barrier_wait(&barrier); /* records again: what waits is as it was */
+        SURE(aclrtRecordEvent(ring_events[me], ring_streams[me]) == 0);
+        SURE(aclrtStreamWaitEvent(ring_streams[me], ring_events[next]) == 0);
+        (void)aclrtRecordEvent(shared_event, ring_streams[me]);
+        (void)aclrtStreamWaitEvent(ring_streams[me], shared_event);
+        (void)aclrtQueryEventStatus(shared_event, &status);
+        if (leader)
+            SURE(aclrtDestroyEvent(shared_event) == 0);
+        if (i % 4 == 1)
+            SURE(aclrtSynchronizeDevice() == 0);
+        else if (i % 4 == 2)
+            SURE(aclrtSynchronizeEvent(ring_events[me]) == 0);
+        else
+            SURE(aclrtSynchronizeStream(ring_streams[me]) == 0);
+        SURE(ring_seen[me] == 1000 * i + next);
+        (void)pthread_barrier_wait(&barrier);
+        SURE(aclrtSynchronizeStream(ring_streams[me]) == 0);
+        SURE(aclrtEventElapsedTime(&ms, ring_events[me], ring_events[me]) == 0 && ms == 0);
+        if (i % 5 == 0) {
+            SURE(aclrtDestroyStream(ring_streams[me]) == 0);
+            SURE(aclrtCreateStream(&ring_streams[me]) == 0);
+        }
+    }
+    (void)pthread_barrier_wait(&barrier);
+    SURE(aclrtDestroyStream(ring_streams[me]) == 0);
+    SURE(aclrtDestroyEvent(ring_events[me]) == 0);
+    return NULL;
+}
+
 static int stop;
 
 static void *busy(void *unused)
@@ -160,11 +217,16 @@ static void *busy(void *unused)
     fill(given, OUTPUTS, 4);
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         aclrtStream stream = NULL;
+        aclrtEvent event = NULL;
         void *memory = NULL;
         SURE(aclrtCreateStream(&stream) == 0);
+        SURE(aclrtCreateEvent(&event) == 0);
         SURE(aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST) == 0);
         SURE(aclnnAvgPool2dBackward(NULL, 0, planned(&p), stream) == 0);
+        SURE(aclrtRecordEvent(event, stream) == 0);
+        SURE(aclrtStreamWaitEvent(NULL, event) == 0);
         SURE(aclnnAvgPool2dBackward(NULL, 0, planned(&p), NULL) == 0);
+        SURE(aclrtDestroyEvent(event) == 0);
         SURE(aclrtDestroyStream(stream) == 0);
         SURE(aclrtFree(memory) == 0);
     }
@@ -217,12 +279,17 @@ static void forks(void)
         const pid_t child = fork();
         if (child == 0) {
             void *memory = NULL;
+            aclrtEvent event = NULL;
             alarm(30); /* a child that hangs is ended by it */
             SURE(aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST) == 0);
             SURE(aclnnAvgPool2dBackward(NULL, 0, before, stream) == 0);
             SURE(aclrtSynchronizeStream(stream) == 0);
             SURE(holds(made, 12));
             SURE(aclnnAvgPool2dBackward(NULL, 0, planned(&p), NULL) == 0);
+            SURE(aclrtCreateEvent(&event) == 0);
+            SURE(aclrtRecordEvent(event, NULL) == 0);
+            SURE(aclrtStreamWaitEvent(stream, event) == 0);
+            SURE(aclrtSynchronizeStream(stream) == 0);
             SURE(aclrtSynchronizeDevice() == 0);
             SURE(aclrtCreateStream(&stream) == 0);
             SURE(aclrtFree(memory) == 0);
@@ -258,6 +325,8 @@ int main(int argc, char **argv)
     }
     if (strstr(part, "going"))
         all(while_it_goes, NULL);
+    if (strstr(part, "ring"))
+        all(in_a_ring, NULL);
     if (strstr(part, "fork"))
         forks();
     SURE(aclFinalize() == 0);

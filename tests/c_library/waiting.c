@@ -12,7 +12,9 @@ static void bad_run(aclrtStream stream, int32_t last)
 {
     static const int64_t out[4] = {1, 1, 2, 2}, in[4] = {1, 1, 4, 4}, mask[4] = {1, 1, 4, 64}, two[2] = {2, 2},
                          none[2] = {0, 0}, one[2] = {1, 1};
-    static int32_t indices[64];
+    static int32_t both[2][64]; /* two of these may wait */
+    static int calls;
+    int32_t *indices = both[calls++ % 2];
     static float gradient[OUTPUTS] = {1, 2, 3, 4}, result[INPUTS];
     static char scratch[4096];
     aclTensor *gradOutput = aclCreateTensor(out, 4, ACL_FLOAT, NULL, 0, ACL_FORMAT_NCHW, out, 4, gradient);
@@ -43,6 +45,7 @@ int main(void)
     pool p = new_pool(given, made);
     aclrtStream a = NULL, b = NULL;
     aclOpExecutor *executor, *other;
+    aclrtEvent event = NULL;
     float *from, *to, copy[OUTPUTS] = {0}, before[OUTPUTS];
     pool q;
     IS(aclInit(NULL), 0);
@@ -118,6 +121,28 @@ int main(void)
     IS(aclrtSynchronizeDevice(), 0);
     bad_run(a, 10);
     IS(aclrtSynchronizeStream(a), 0);
+
+    /* A failure belongs to its stream, whoever does the work: an event is complete all the same. */
+    IS(aclrtCreateEvent(&event), 0);
+    bad_run(a, 99);
+    IS(aclrtRecordEvent(event, a), 0);
+    TRUE(aclrtSynchronizeEvent(event) == 0 && aclGetRecentErrMsg() == NULL);
+    SAYS(aclrtSynchronizeStream(a), 161002, "99");
+    bad_run(a, 98);
+    IS(aclrtRecordEvent(event, a), 0);
+    IS(aclrtStreamWaitEvent(b, event), 0);
+    fill(given, OUTPUTS, 16);
+    run(&p, b);
+    IS(aclrtSynchronizeStream(b), 0);
+    TRUE(holds(made, 16));
+    SAYS(aclrtSynchronizeStream(a), 161002, "98");
+    IS(aclrtDestroyEvent(event), 0);
+
+    /* Of several failures the first is told, and the others stay for their streams. */
+    bad_run(a, 97);
+    bad_run(b, 96);
+    SAYS(aclrtSynchronizeDevice(), 161002, "97");
+    SAYS(aclrtSynchronizeStream(b), 161002, "96");
 
     /* Memory that waiting work needs is not freed. */
     IS(aclrtMalloc((void **)&from, OUTPUTS * sizeof *from, ACL_MEM_MALLOC_HUGE_FIRST), 0);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 
 import aclnn_bw
 from fuzz import capsules, rules
-from fuzz.rules import INVALID, NCHW, ND, SIZES, Bad, Ints, View
+from fuzz.rules import INVALID, ND, SIZES, Bad, Ints, View
 
 DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in SIZES if name != "undefined"
@@ -37,8 +36,8 @@ _VALUES = {
     name: _pool.integers(0 if name == "bool" else -4, 2 if name == "bool" else 5, 8192).astype(dtype).view(np.uint8)
     for name, dtype in DTYPES.items()
 }
-_BYTES = _pool.integers(0, 256, 1 << 16, np.uint8)
-_UNIFORM = _pool.random(1 << 14)
+BYTES = _pool.integers(0, 256, 1 << 16, np.uint8)
+UNIFORM = _pool.random(1 << 14)
 
 
 class Dice(Random):
@@ -109,13 +108,22 @@ class Argument:
 class Drawn:
     """A random call."""
 
-    operator: str
+    operator: Any  # of tests/operators, or the name of a function around them
     face: str
     product: str
     layout: str
     arguments: dict[str, Argument]
     outputs: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.operator if isinstance(self.operator, str) else self.operator.__name__
+
+    def role(self, name: str) -> str:
+        """Tell whether an argument is "read", "written", or a "shape" alone."""
+        parameter = self.operator.parameter(name)
+        return self.operator.roles.get(parameter.name, "") if parameter else ""
 
     def judge(self) -> list[rules.Refusal]:
         meanings = {name: argument.meaning for name, argument in self.arguments.items()}
@@ -125,7 +133,7 @@ class Drawn:
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -136,7 +144,7 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _strides(random: Random, shape: tuple[int, ...], how: str) -> tuple[int, ...]:
     """Strides in elements: row-major, or the axes in any order with gaps and in either direction."""
     if how == "row-major":
-        return _row_major(tuple(size or 1 for size in shape))
+        return row_major(tuple(size or 1 for size in shape))
     order = list(range(len(shape)))
     if how == "channels":  # innermost, as in channels_last
         order.reverse()
@@ -249,7 +257,7 @@ def tensor(
     if hide == "read-only":
         array.flags.writeable = False
         view = view._replace(writable=False)
-    if hide == "swapped":
+    if hide == "swapped" and size > 1:
         value, wrap = array.view(array.dtype.newbyteorder()), "array"
         view = view._replace(swapped=True)
     if hide == "broken" and size > 1 and storage and len(shape):
@@ -295,11 +303,11 @@ def tensor(
 NO_TENSORS: tuple[tuple[tuple[Any, Any], ...], ...] = (
     tuple((value, Bad(TypeError, "no tensor")) for value in (0, "tensor", [1.0], (1.0, 2.0), np.float32(1), Exporter)),
     ((Liar((1, 0), RuntimeError("lost")), Bad(RuntimeError, "raises")),),
-    ((Liar((1, 0), 42), Bad(TypeError, "no capsule")), (Liar((1, 0), None), Bad(TypeError, "no capsule"))),
+    ((Liar((1, 0), 42), Bad(INVALID, "no capsule")), (Liar((1, 0), None), Bad(INVALID, "no capsule"))),
     ((Liar((2, 0), 42), Bad(INVALID, "another device")),),
-    tuple((Liar(device, 42), Bad(TypeError, "no device")) for device in (None, ("cpu", 0), ())),
+    tuple((Liar(device, 42), Bad(INVALID, "no device")) for device in (None, ("cpu", 0), ())),
     tuple((forged, Bad(INVALID, "a forged capsule")) for forged in capsules.INVALID),
-    (*((forged, Bad(TypeError, "no capsule")) for forged in capsules.NO_CAPSULE),
+    (*((forged, Bad(INVALID, "no capsule")) for forged in capsules.NO_CAPSULE),
      (capsules.ENDLESS, View("float32", (1,) * 9, (1,) * 9, 0, 1, ND, 1 << 40))),
 )  # fmt: skip
 _TENSOR_WOES = (
@@ -454,7 +462,7 @@ def layout(random: Random, spoil: bool) -> Argument:
 # ---- right calls ----------------------------------------------------------------------------------------------------
 
 
-def _ints(random: Random, values: tuple[int, ...], bare_allowed: bool) -> Argument:
+def ints(random: Random, values: tuple[int, ...], bare_allowed: bool) -> Argument:
     """These values, as some caller writes them."""
     if len(set(values)) == 1 and bare_allowed and random.random() < 0.4:
         return Argument(values[0], rules.read_ints(values[0], True))
@@ -466,43 +474,41 @@ def _ints(random: Random, values: tuple[int, ...], bare_allowed: bool) -> Argume
 class Drawing:
     """One call being drawn."""
 
-    def __init__(self, random: Random, operator: str, face: str) -> None:
+    def __init__(self, random: Random, operator: Any, face: str) -> None:
         self.random, self.operator, self.two = random, operator, face == "two-phase"
         product = random.choice(PRODUCTS) if self.two else "Host"
-        allowed = rules.taken(operator, product)
-        if not allowed and random.random() < 0.9:
+        if not operator.dtypes[product] and random.random() < 0.9:
             product = "Ascend910B"
-            allowed = rules.taken(operator, product)
-        self.dtype = random.choice(sorted(allowed) or ["float32"])
-        self.how = "channels" if random.random() < (0.3 if operator in ("pad", "upsample") else 0.1) else None
+        self.dtype = random.choice(operator.dtypes[product] or ("float32",))
+        self.how = "channels" if random.random() < 0.2 else None
         self.drawn = Drawn(operator, face, product, random.choice(("bitmask", "bitmask", "argmax")), {}, ())
 
-    def add(self, two_phase: str, one_call: str, argument: Argument) -> None:
-        self.drawn.arguments[two_phase if self.two else one_call] = argument
+    def add(self, name: str, argument: Argument) -> None:
+        """Give the next argument; `name` is that of the two-phase call."""
+        self.drawn.arguments[name if self.two else self.operator.parameter(name).one_call] = argument
 
     def ints(self, values: tuple[int, ...], exact: bool = False) -> Argument:
-        return _ints(self.random, values, not self.two) if not exact else Argument(list(values), Ints(values))
+        return ints(self.random, values, not self.two) if not exact else Argument(list(values), Ints(values))
 
-    def leading(self) -> tuple[int, ...]:
+    def leading(self, least: int = 0) -> tuple[int, ...]:
+        """Give the sizes in front of the planes: C, or N and C."""
         channels = self.random.choice((1, 1, 2, 3, 17))
         if self.random.random() < 0.3:
             return (channels,)
-        return (
-            self.random.choice((0, 1, 1, 1, 2, 2, 3)) if self.operator != "upsample" else self.random.choice((1, 2)),
-            channels,
-        )
+        return (max(self.random.choice((0, 1, 1, 1, 2, 2, 3)), least), channels)
 
     def shape_of(self, argument: Argument) -> Argument:
         """The argument, or in a one-call function perhaps its shape alone."""
         if self.two or self.random.random() < 0.5:
             return argument
         shape, dtype, format = argument.meaning.shape, argument.meaning.dtype, argument.meaning.format
-        return Argument(shape, View(dtype, shape, _row_major(shape), 0, math.prod(shape), format, None))
+        return Argument(shape, View(dtype, shape, row_major(shape), 0, math.prod(shape), format, None))
 
-    def out(self, name: str, shape: tuple[int, ...], dtype: str, format: int | None = None) -> Argument:
+    def out(self, name: str, shape: tuple[int, ...], dtype: str, how: str | None = None) -> Argument:
         if self.two or self.random.random() < 0.6:
-            self.drawn.outputs = (*self.drawn.outputs, name if self.two else "out")
-            return tensor(self.random, shape, dtype, written=True, how=self.how)
+            name = name if self.two else self.operator.parameter(name).one_call
+            self.drawn.outputs = (*self.drawn.outputs, name)
+            return tensor(self.random, shape, dtype, written=True, how=how or self.how)
         return Argument(None, None)
 
     def pool(self) -> tuple[Any, ...]:
@@ -522,239 +528,22 @@ class Drawing:
             if min(windows) >= 1:
                 return size, kernel, stride, pad, ceil, windows
 
-    def stride(self, kernel: tuple[int, int], stride: tuple[int, int]) -> Argument:
+    def stride(self, kernel: tuple[int, int], stride: tuple[int, int], nullable: bool = False) -> Argument:
         if stride == kernel and self.random.random() < 0.5:
-            if not self.two or (self.operator == "avg" and self.random.random() < 0.5):
+            if not self.two or (nullable and self.random.random() < 0.5):
                 return Argument(None, None)
             return Argument([], Ints())
         return self.ints(stride)
 
 
-def _container(leading: tuple[int, ...], kernel: tuple[int, int], pooled: tuple[int, int]) -> tuple[int, ...]:
-    return (*leading, kernel[0] * kernel[1], (-(-pooled[0] * pooled[1] // 16) + 1) * 32)
-
-
-def _avg(d: Drawing) -> None:
-    random = d.random
-    size, kernel, stride, pad, ceil, pooled = d.pool()
-    leading = d.leading()
-    if random.random() < 0.02:  # the limit of the channels, and one more
-        size = kernel = stride = pooled = (1, 1)
-        leading, pad = (random.choice((65535, 65536)),), (0, 0)
-    d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype, how=d.how))
-    d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
-    d.add("kernelSize", "kernel_size", d.ints(kernel))
-    d.add("stride", "stride", d.stride(kernel, stride))
-    d.add("padding", "padding", d.ints(pad))
-    d.add("ceilMode", "ceil_mode", Argument(ceil, ceil))
-    include = random.random() < 0.5
-    d.add("countIncludePad", "count_include_pad", Argument(include, include))
-    divisor = random.choice((0, 0, 0, 2, -3, 255))
-    divisor = divisor if d.two or divisor or random.random() < 0.05 else None
-    d.add("divisorOverride", "divisor_override", Argument(divisor, divisor))
-    if d.two:
-        old = d.drawn.product in ("Ascend910", "Ascend310P") and d.dtype == "float32"
-        mode = random.choice((1, 2) if old and random.random() < 0.9 else (0, 1, 2, 3))
-        d.add("cubeMathType", "", Argument(mode, mode))
-    d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
-
-
-def _max(d: Drawing) -> None:
-    random = d.random
-    size, kernel, stride, pad, ceil, pooled = d.pool()
-    leading = d.leading()
-    if not d.two:
-        d.drawn.layout = random.choice(("bitmask", "argmax"))
-    d.add("gradOutput", "grad_output", tensor(random, (*leading, *pooled), d.dtype, how=d.how))
-    d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
-    shape = _container(leading, kernel, pooled)
-    at = random.randrange(1 << 15)
-    fill = np.resize(_BYTES[at:], math.prod(shape))
-    if d.drawn.layout == "argmax" and math.prod(kernel) > 1:
-        indices = _indices(random, leading, size, kernel, stride, pad, pooled)
-        fill[: 4 * indices.size] = indices.astype("<i4").reshape(-1).view(np.uint8)
-    d.add(
-        "indices", "mask", tensor(random, shape, "int8", how="row-major", fill=fill, misaligned=random.random() < 0.3)
-    )
-    d.add("kernelSize", "kernel_size", d.ints(kernel))
-    d.add("stride", "stride", d.stride(kernel, stride))
-    d.add("padding", "padding", d.ints(pad))
-    d.add("dilation", "dilation", d.ints((1, 1)))
-    d.add("ceilMode", "ceil_mode", Argument(ceil, ceil))
-    if not d.two:
-        d.add("", "mask_layout", Argument(d.drawn.layout, d.drawn.layout))
-    d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
-    if d.two and random.random() < 0.01:
-        _more_positions_than_int32(d, 1.0)
-    if not d.two and random.random() < 0.03:
-        _one_window_of_a_huge_plane(d)
-
-
-def _one_window_of_a_huge_plane(d: Drawing) -> None:
-    """More positions than an int32 index counts, where nothing but the shape is huge."""
-    shape, stride = (1, 1, 2, 2 ** d.random.choice((30, 31, 32))), (1, 2**40)
-    for name, argument in (
-        ("grad_output", tensor(d.random, (1, 1, 1, 1), d.dtype)),
-        ("self", Argument(shape, View(d.dtype, shape, _row_major(shape), 0, math.prod(shape), NCHW, None))),
-        ("mask", tensor(d.random, (1, 1, 2, 64), "int8", how="row-major")),
-        ("kernel_size", d.ints((2, 1))), ("stride", d.ints(stride)), ("padding", d.ints((0, 0))),
-        ("out", Argument(None, None)),
-    ):  # fmt: skip
-        d.drawn.arguments[name] = argument
-    d.drawn.outputs = ()
-
-
-def _indices(random: Random, leading: Any, size: Any, kernel: Any, stride: Any, pad: Any, pooled: Any) -> Any:
-    """Of each window any position inside the image; now and then one of them anything else."""
-    places = []
-    for axis in range(2):
-        start = np.arange(pooled[axis]) * stride[axis] - pad[axis]
-        low, high = np.maximum(start, 0), np.minimum(start + kernel[axis], size[axis])
-        at = random.randrange(1 << 13)
-        uniform = np.resize(_UNIFORM[at:], (*leading, *pooled))
-        shape = (-1, 1) if axis == 0 else (-1,)
-        places.append((low.reshape(shape) + uniform * (high - low).reshape(shape)).astype(np.int64))
-    indices = places[0] * size[1] + places[1]
-    if indices.size and random.random() < 0.15:
-        indices.reshape(-1)[random.randrange(indices.size)] = random.choice(
-            (-1, size[0] * size[1], 2**31 - 1, -(2**31), 0)
-        )
-    return indices
-
-
-def _max_forward(d: Drawing) -> None:
-    random = d.random
-    size, kernel, stride, pad, ceil, pooled = d.pool()
-    leading = d.leading()
-    d.add("self", "self", tensor(random, (*leading, *size), d.dtype))
-    d.add("kernelSize", "kernel_size", d.ints(kernel))
-    d.add("stride", "stride", d.stride(kernel, stride))
-    d.add("padding", "padding", d.ints(pad))
-    d.add("dilation", "dilation", d.ints((1, 1)))
-    d.add("ceilMode", "ceil_mode", Argument(ceil, ceil))
-    if d.two:
-        d.add("out", "", d.out("out", (*leading, *pooled), d.dtype))
-        shape = _container(leading, kernel, pooled)
-        d.add("indices", "", tensor(random, shape, "int8", written=True, how="row-major"))
-        d.drawn.outputs = ("out", "indices")
-        if random.random() < 0.02:
-            _more_positions_than_int32(d)
-    else:
-        d.drawn.layout = random.choice(("bitmask", "argmax"))
-        d.add("", "mask_layout", Argument(d.drawn.layout, d.drawn.layout))
-        if random.random() < 0.03:
-            one = tensor(random, (1,), d.dtype, how="row-major", wrap="array")
-            value = np.broadcast_to(one.value, (1, 1, 2, random.choice((2**31, 2**47))))
-            view = one.meaning._replace(shape=value.shape, strides=(0, 0, 0, 0), format=NCHW)
-            for name, argument in (
-                ("self", Argument(value, view)), ("kernel_size", d.ints((2, 1))),
-                ("stride", d.ints((1, 2**40))), ("padding", d.ints((0, 0))),
-            ):  # fmt: skip
-                d.drawn.arguments[name] = argument
-
-
-def _more_positions_than_int32(d: Drawing, huge: float = 0.4) -> None:
-    """A kernel whose positions no int32 counts, or a plane that no machine addresses, over memory that need not be
-    there in phase 1."""
-    kernel, stride = (2**16, 2**15 - d.random.choice((0, 0, 1))), (1, 1)
-    size, windows = (kernel[0], kernel[1] + 1), 2
-    if d.random.random() < huge:
-        kernel, stride, size, windows = (2, 1), (1, 2**40), (2, 2**47), 2**7
-    for name, shape, dtype in (
-        ("self", (1, *size), d.dtype), ("gradInput", (1, *size), d.dtype), ("out", (1, 1, windows), d.dtype),
-        ("gradOutput", (1, 1, windows), d.dtype), ("indices", _container((1,), kernel, (1, windows)), "int8"),
-    ):  # fmt: skip
-        if name not in d.drawn.arguments:
-            continue
-        view = View(dtype, shape, _row_major(shape), 0, math.prod(shape), ND, None)
-        value = aclnn_bw.aclCreateTensor(shape, NUMBERS[dtype], format=ND)
-        d.drawn.arguments[name] = Argument(value, view)
-    for name, values in (("kernelSize", kernel), ("stride", stride), ("padding", (0, 0))):
-        d.drawn.arguments[name] = Argument(values, Ints(values))
-    d.drawn.outputs = ()
-
-
-def _upsample(d: Drawing) -> None:
-    random = d.random
-    leading = d.leading()
-    leading = leading if len(leading) == 2 else (1, *leading)
-    li, lo = random.choice((1, 2, 3, 8, 20, 33)), random.choice((1, 2, 5, 16, 31, 50))
-    if random.random() < 0.02:  # sizes of 0, which fit each other
-        leading, li, lo = random.choice((((0, 1), li, lo), ((1, 0), li, lo), (leading, 0, lo), (leading, li, 0)))
-    if random.random() < 0.06:
-        li, lo = random.choice(((1, 50), (1, 51), (2, 101), (50, 1), (51, 1), (150, 3), (151, 3)))
-    d.add("gradOutput", "grad_output", tensor(random, (*leading, lo), d.dtype, how=d.how))
-    d.add("outputSize", "output_size", d.ints((lo,)))
-    d.add("inputSize", "input_size", d.ints((*leading, li), exact=True))
-    ratio = lo / li if li and lo else 1.0
-    scales = random.choice((0.0, 0.0, ratio, 1.7, 0.5) if d.two else (None, 0.0, ratio, 1.7, 1e-5))
-    d.add("scales", "scales", Argument(scales, scales))
-    d.add("out", "out", d.out("out", (*leading, li), d.dtype))
-
-
-def _im2col(d: Drawing) -> None:
-    random = d.random
-    while True:
-        size = (random.randint(1, 9), random.randint(1, 9))
-        kernel, dilation = (random.randint(1, 3), random.randint(1, 3)), (random.randint(1, 2), random.randint(1, 2))
-        pad, stride = (random.randint(0, 2), random.randint(0, 2)), (random.randint(1, 3), random.randint(1, 3))
-        windows = tuple(
-            rules.pooled(*axis, False, d) for *axis, d in zip(size, kernel, stride, pad, dilation, strict=True)
-        )
-        if min(windows) >= 1:
-            break
-    *batch, channels = d.leading()
-    d.add(
-        "gradOutput", "grad_output", tensor(random, (*batch, channels * math.prod(kernel), math.prod(windows)), d.dtype)
-    )
-    for two_phase, one_call, values in (
-        ("inputSize", "input_size", size), ("kernelSize", "kernel_size", kernel), ("dilation", "dilation", dilation),
-        ("padding", "padding", pad), ("stride", "stride", stride),
-    ):  # fmt: skip
-        d.add(two_phase, one_call, d.ints(values, exact=d.two))
-    dtype = (
-        random.choice(sorted(rules.taken("im2col", d.drawn.product)) or [d.dtype]) if random.random() < 0.3 else d.dtype
-    )
-    d.add("out", "out", d.out("out", (*batch, channels, *size), dtype))
-
-
-def _pad(d: Drawing) -> None:
-    random = d.random
-    least = -2 if d.drawn.product == "Host" else 0
-    while True:
-        size = (random.randint(1, 9), random.randint(1, 9))
-        pads = tuple(random.randint(least, 4) for _ in range(4))
-        if random.random() < 0.1:
-            pads = pads[:1] * 4
-        wide = random.random() < (0.3 if d.dtype == "bfloat16" else 0.1)
-        if wide:
-            size, pads = (9, 10), tuple(random.choice((0, 0, 7, 8)) for _ in range(4))
-        padded = (size[0] + pads[2] + pads[3], size[1] + pads[0] + pads[1])
-        fits = max(pads[:2]) < size[1] and max(pads[2:]) < size[0]
-        if min(padded) >= 1 and (d.drawn.product == "Host" or fits or random.random() < 0.1):
-            break
-    leading = d.leading()
-    d.add("gradOutput", "grad_output", tensor(random, (*leading, *padded), d.dtype, how=d.how))
-    d.add("self", "self", d.shape_of(tensor(random, (*leading, *size), d.dtype)))
-    d.add("padding", "padding", d.ints(pads, exact=d.two))
-    d.add("gradInput", "out", d.out("gradInput", (*leading, *size), d.dtype))
-
-
-_DRAW: dict[str, Callable[[Drawing], None]] = {
-    "avg": _avg, "max": _max, "max forward": _max_forward, "upsample": _upsample, "im2col": _im2col, "pad": _pad,
-}  # fmt: skip
-_TENSORS = ("gradOutput", "grad_output", "self", "indices", "mask", "gradInput", "out")
-_BOOLS = ("ceilMode", "ceil_mode", "countIncludePad", "count_include_pad")
-
-
-def draw(random: Random, operators: tuple[str, ...] = rules.OPERATORS) -> Drawn:
+def draw(random: Random, operators: Any) -> Drawn:
     """Draw a call: one in three is right, the others have up to three arguments replaced."""
     ARENA.clear()
     operator = random.choice(operators)
     drawing = Drawing(random, operator, random.choice(("two-phase", "two-phase", "one-call")))
-    _DRAW[operator](drawing)
+    operator.draw(drawing)
     drawn = drawing.drawn
-    kind = random.random() - (0.025 if operator == "max forward" else 0.015)
+    kind = random.random() - 0.03
     if kind < 0:
         _enlarge(random, drawn)
     elif kind < 0.01:
@@ -777,10 +566,10 @@ def _enlarge(random: Random, drawn: Drawn) -> None:
             shape = (batch, *argument.meaning.shape[1:])
             value = aclnn_bw.aclCreateTensor(shape, NUMBERS[argument.meaning.dtype], format=format_of(len(shape)))
             view = View(
-                argument.meaning.dtype, shape, _row_major(shape), 0, math.prod(shape), format_of(len(shape)), None
+                argument.meaning.dtype, shape, row_major(shape), 0, math.prod(shape), format_of(len(shape)), None
             )
             drawn.arguments[name] = Argument(value, view)
-        elif name in ("inputSize", "input_size") and drawn.operator == "upsample":
+        elif name in ("inputSize", "input_size") and len(argument.meaning) == 3:  # N, C and a length
             sizes = (batch, *argument.meaning[1:])
             drawn.arguments[name] = Argument(sizes, Ints(sizes))
     drawn.outputs = tuple(name for name in drawn.outputs if drawn.arguments[name].array is not None)
@@ -793,7 +582,7 @@ def _alike(random: Random, drawn: Drawn) -> None:
         view = argument.meaning
         if isinstance(view, View) and argument.array is not None and math.prod(view.shape) < 1 << 12:
             shape = view.shape[-ranks:] if ranks < 0 else (1,) * ranks + view.shape
-            how = "row-major" if name in ("indices", "mask") else None
+            how = "row-major" if drawn.operator.parameter(name).is_mask else None
             drawn.arguments[name] = tensor(
                 random, shape, view.dtype, written=name in drawn.outputs, how=how, wrap="tensor", format=format
             )
@@ -804,39 +593,40 @@ def _spoiled(random: Random, drawn: Drawn, name: str) -> Argument:
     one_call = drawn.face == "one-call"
     if isinstance(old.meaning, Bad):
         return old
-    if name in _BOOLS:
+    parameter = drawn.operator.parameter(name)
+    if parameter.kind == "bool":
         return spoil_bool(random)
-    if name in ("divisorOverride", "divisor_override", "cubeMathType"):
+    if parameter.kind == "int":
         return spoil_int(random, null=one_call)
-    if name == "scales":
+    if parameter.kind == "real":
         return spoil_float(random, null=one_call)
-    if name == "mask_layout":
+    if parameter.kind == "layout":
         return layout(random, spoil=True)
     if isinstance(old.meaning, View) and not isinstance(old.value, tuple):
         return spoil_tensor(random, drawn, name)
-    if name == "self" and isinstance(old.value, tuple):
+    if parameter.kind == "shape" and isinstance(old.value, tuple):
         if random.random() < 0.3:
             shape = strange(random, old.value)
             return Argument(shape, Ints(shape))
         argument = spoil_ints(random, old.value, False)
         return argument if isinstance(argument.value, tuple | list) or argument.value is None else Argument(None, None)
-    if name == "out":
+    if parameter.kind == "written" and one_call:
         return Argument(*random.choice(random.choice(NO_TENSORS))) if random.random() < 0.5 else old
-    if name in _TENSORS:
+    if parameter.kind != "ints":
         return old
     # What stands for "not given" in a one-call function is a null pointer in the C call.
-    return spoil_ints(random, old.meaning, one_call and (drawn.operator, name) != ("upsample", "input_size"))
+    return spoil_ints(random, old.meaning, one_call and parameter.repeats > 0)
 
 
 def _read_shape(drawn: Drawn) -> None:
     """In a one-call function: what a shape in the place of a tensor means, and what must be allocated."""
-    if drawn.face != "one-call" or drawn.operator == "max forward":
+    if drawn.face != "one-call" or "out" not in drawn.arguments:
         return
     arguments = drawn.arguments
-    grad = arguments["grad_output"].meaning
-    like = grad if isinstance(grad, View) else None
+    first = next(iter(arguments.values())).meaning
+    like = first if isinstance(first, View) else None
     dtype = like.dtype if like else "float32"
-    shape = arguments["self"].value if "self" in arguments else None
+    shape = arguments["self"].value if drawn.role("self") == "shape" else None
     if isinstance(shape, tuple | list):
         sizes = rules.read_ints(shape)
         meaning: Any = sizes
@@ -848,31 +638,9 @@ def _read_shape(drawn: Drawn) -> None:
                 meaning = Bad(MemoryError, "too large")
             else:
                 format = like.format if like and like.rank == rank else format_of(rank)
-                meaning = View(dtype, tuple(sizes), _row_major(tuple(sizes)), 0, math.prod(sizes), format, None)
+                meaning = View(dtype, tuple(sizes), row_major(tuple(sizes)), 0, math.prod(sizes), format, None)
         arguments["self"] = Argument(shape, meaning)
     if arguments["out"].value is None and like:
-        size = _fresh(drawn)
-        if size is not None and size * SIZES[dtype] not in rules.INT64:
+        made = drawn.operator.fresh({name: argument.meaning for name, argument in arguments.items()})
+        if made is not None and math.prod(made) * SIZES[dtype] not in rules.INT64:
             arguments["out"] = Argument(None, Bad(MemoryError, "too large"))
-
-
-def _fresh(drawn: Drawn) -> int | None:
-    """How many elements a one-call function's own result would have, as far as that can be told."""
-    meaning = {name: argument.meaning for name, argument in drawn.arguments.items()}
-    if "self" in meaning:
-        view = meaning["self"]
-        return math.prod(view.shape) if isinstance(view, View) and view.rank <= rules.MOST_RANK else None
-    sizes = meaning["input_size"]
-    if not isinstance(sizes, Ints):
-        return None
-    if drawn.operator == "upsample":
-        return math.prod(size if size > 0 else 1 for size in sizes) if len(sizes) == 3 else 1
-    grad, kernel = meaning["grad_output"], meaning["kernel_size"]
-    if not isinstance(kernel, Ints):
-        return None
-    channels = 1
-    if grad.rank in (2, 3) and len(kernel) in (1, 2) and min(kernel) >= 1 and kernel[0] * kernel[-1] in rules.INT64:
-        channels = max(grad.shape[-2] // (kernel[0] * kernel[-1]), 1)
-    planes = (grad.shape[0] if grad.rank == 3 else 1) * channels
-    pair = (sizes[0], sizes[-1]) if len(sizes) in (1, 2) else (1, 1)
-    return planes * math.prod(size if size > 0 else 1 for size in pair)

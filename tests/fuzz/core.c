@@ -152,8 +152,22 @@ enum {
     UPSAMPLE = ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
     AVG = ACLNN_BW_AVG_POOL2D_BACKWARD,
     IM2COL = ACLNN_BW_IM2COL_BACKWARD,
-    PAD = ACLNN_BW_REPLICATION_PAD2D_BACKWARD
+    PAD = ACLNN_BW_REPLICATION_PAD2D_BACKWARD,
+    MAX_INDICES = ACLNN_BW_MAX_POOL2D_WITH_INDICES,
+    MAX_INDICES_BACKWARD = ACLNN_BW_MAX_POOL2D_WITH_INDICES_BACKWARD
 };
+
+/* The gradient whose attributes a forward has. */
+static int gradient_of(int op)
+{
+    switch (op) {
+    case ACLNN_BW_REPLICATION_PAD2D: return PAD;
+    case ACLNN_BW_UPSAMPLE_NEAREST_EXACT1D: return UPSAMPLE;
+    case ACLNN_BW_IM2COL: return IM2COL;
+    case ACLNN_BW_AVG_POOL2D: return AVG;
+    default: return op;
+    }
+}
 
 typedef struct {
     int64_t size, kernel, stride, pad, dilation, windows;
@@ -243,34 +257,38 @@ static void fit_tensor(Input *in, Tensor *t, int dtype, int leading, const int64
     give_storage(in, t, how == 250);
 }
 
-/* Argmax indices: any position of each window; now and then one that lies outside. */
-static void fit_indices(Input *in, Tensor *mask, int64_t planes, Axis h, Axis w)
+/* Argmax indices of 4 or 8 bytes each: any position of each window; now and then one that lies outside. */
+static void fit_indices(Input *in, Tensor *mask, int64_t item, int64_t planes, Axis h, Axis w)
 {
     int bad = byte(in);
-    if (!mask->data || mask->storage < 4 * planes * h.windows * w.windows)
+    if (!mask->data || mask->storage * item_size(mask->dtype) < item * planes * h.windows * w.windows)
         return; /* too large for this, or made wrong */
     for (int64_t i = 0; i < planes * h.windows * w.windows; i++) {
         int64_t oh = i / w.windows % h.windows, ow = i % w.windows;
         int64_t top = oh * h.stride - h.pad, left = ow * w.stride - w.pad;
-        int32_t index;
-        top += (uint8_t)mask->data[4 * i] % h.kernel;
-        left += (uint8_t)mask->data[4 * i + 1] % w.kernel;
+        int64_t index;
+        int32_t narrow;
+        top += (uint8_t)mask->data[item * i] % h.kernel;
+        left += (uint8_t)mask->data[item * i + 1] % w.kernel;
         top = top < 0 ? 0 : top < h.size ? top : h.size - 1;
         left = left < 0 ? 0 : left < w.size ? left : w.size - 1;
-        index = (int32_t)(top * w.size + left);
+        index = top * w.size + left;
         if (bad > 239 && i % 16 == bad % 16)
-            index = (int32_t)number(in);
-        memcpy(mask->data + 4 * i, &index, 4);
+            index = number(in);
+        narrow = (int32_t)index;
+        memcpy(mask->data + item * i, item == 8 ? (void *)&index : (void *)&narrow, (size_t)item);
     }
 }
 
 /* An operator's arguments, in the order in which the call takes them; n: ceilMode, and average pooling's numbers. */
-static void fit(Input *in, int op, const Context *context, Tensor *t, IntArray *a, int64_t *n)
+static void fit(Input *in, int fitted, const Context *context, Tensor *t, IntArray *a, int64_t *n)
 {
+    const int op = gradient_of(fitted), forward = op != fitted;
     static const int dtypes[] = {0, 1, 27, 11, 0, 1, 16, 17}, channels[] = {1, 1, 2, 3, 4, 15, 16, 17};
     int dtype = dtypes[byte(in) % (op == PAD ? 8 : 4)], how = byte(in), form = byte(in), once = form >> 1 & 1;
     int64_t batch[2] = {how >> 1 & 3, channels[how >> 3 & 7]}, *b = batch, positions, row;
-    int leading = 2, pooling = op == MAX_BACKWARD || op == MAX_FORWARD || op == AVG;
+    int leading = 2, indexed = op == MAX_INDICES || op == MAX_INDICES_BACKWARD, index_dtype = how & 128 ? 9 : 3;
+    int pooling = op == MAX_BACKWARD || op == MAX_FORWARD || op == AVG || indexed;
     Axis h, w;
     if (op == UPSAMPLE) {
         batch[0] += batch[0] == 0;
@@ -279,8 +297,8 @@ static void fit(Input *in, int op, const Context *context, Tensor *t, IntArray *
         a[1].values[2] = 1 + byte(in);
         a[1].size = 3;
         memcpy(a[1].values, batch, sizeof batch);
-        fit_tensor(in, &t[0], dtype, 2, batch, 0, a[0].values[0], 0);
-        fit_tensor(in, &t[1], dtype, 2, batch, 0, a[1].values[2], 0);
+        fit_tensor(in, &t[forward], dtype, 2, batch, 0, a[0].values[0], 0);
+        fit_tensor(in, &t[!forward], dtype, 2, batch, 0, a[1].values[2], 0);
         return;
     }
     if (how & 64) {
@@ -297,11 +315,13 @@ static void fit(Input *in, int op, const Context *context, Tensor *t, IntArray *
         h.windows = h.size + a[0].values[2] + a[0].values[3];
         w.windows = w.size + a[0].values[0] + a[0].values[1];
     } else if (op == IM2COL) {
-        set_pair(&a[0], h.size, w.size, 0);
-        set_pair(&a[1], h.kernel, w.kernel, 0);
-        set_pair(&a[2], h.dilation, w.dilation, 0);
-        set_pair(&a[3], h.pad, w.pad, 0);
-        set_pair(&a[4], h.stride, w.stride, 0);
+        IntArray *next = a;
+        if (!forward)
+            set_pair(next++, h.size, w.size, 0);
+        set_pair(next, h.kernel, w.kernel, 0);
+        set_pair(next + 1, h.dilation, w.dilation, 0);
+        set_pair(next + 2, h.pad, w.pad, 0);
+        set_pair(next + 3, h.stride, w.stride, 0);
     } else {
         set_pair(&a[0], h.kernel, w.kernel, once);
         set_pair(&a[1], h.stride, w.stride, once);
@@ -322,24 +342,34 @@ static void fit(Input *in, int op, const Context *context, Tensor *t, IntArray *
     positions = h.kernel * w.kernel;
     row = ((h.windows * w.windows + 15) / 16 + 1) * 32;
     switch (op) {
+    case MAX_INDICES:
     case MAX_FORWARD:
         fit_tensor(in, &t[0], dtype, leading, b, h.size, w.size, 0);
         fit_tensor(in, &t[1], dtype, leading, b, h.windows, w.windows, 0);
-        fit_tensor(in, &t[2], 2, leading, b, positions, row, 1);
+        if (indexed)
+            fit_tensor(in, &t[2], index_dtype, leading, b, h.windows, w.windows, 0);
+        else
+            fit_tensor(in, &t[2], 2, leading, b, positions, row, 1);
         break;
     case IM2COL:
-        fit_tensor(in, &t[0], dtype, leading - 1, b, batch[1] * positions, h.windows * w.windows, 0);
-        fit_tensor(in, &t[1], once ? dtype : dtypes[form >> 2 & 3], leading, b, h.size, w.size, 0);
+        fit_tensor(in, &t[forward], dtype, leading - 1, b, batch[1] * positions, h.windows * w.windows, 0);
+        fit_tensor(in, &t[!forward], once ? dtype : dtypes[form >> 2 & 3], leading, b, h.size, w.size, 0);
         break;
     default:
-        fit_tensor(in, &t[0], dtype, leading, b, h.windows, w.windows, 0);
-        fit_tensor(in, &t[1], dtype, leading, b, h.size, w.size, 0);
+        fit_tensor(in, &t[forward], dtype, leading, b, h.windows, w.windows, 0);
+        fit_tensor(in, &t[!forward], dtype, leading, b, h.size, w.size, 0);
+        if (forward)
+            break;
         if (op == MAX_BACKWARD)
             fit_tensor(in, &t[2], 2, leading, b, positions, row, 1);
-        fit_tensor(in, &t[op == MAX_BACKWARD ? 3 : 2], dtype, leading, b, h.size, w.size, 0);
+        if (op == MAX_INDICES_BACKWARD)
+            fit_tensor(in, &t[2], index_dtype, leading, b, h.windows, w.windows, form >> 5 & 1);
+        fit_tensor(in, &t[op == MAX_BACKWARD || indexed ? 3 : 2], dtype, leading, b, h.size, w.size, 0);
     }
     if (op == MAX_BACKWARD && context->mask_layout && positions > 1)
-        fit_indices(in, &t[2], (leading == 2 ? batch[0] : 1) * batch[1], h, w);
+        fit_indices(in, &t[2], 4, (leading == 2 ? batch[0] : 1) * batch[1], h, w);
+    if (op == MAX_INDICES_BACKWARD && form >> 5 & 1)
+        fit_indices(in, &t[2], index_dtype == 9 ? 8 : 4, (leading == 2 ? batch[0] : 1) * batch[1], h, w);
 }
 
 /* A refusal leaves a message; the message of what went well is nobody's business. */

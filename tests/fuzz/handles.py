@@ -7,7 +7,9 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import reference
+from operators import avg_pool2d_backward as avg_twin
+from operators import max_pool
+from operators.max_pool2d_with_mask import MaxPool2dWithMask, mask_shape
 
 import aclnn_bw
 from fuzz import calls, capsules, rules
@@ -91,7 +93,7 @@ def _judge_create(a: dict[str, Any], data: Any) -> list[Refusal]:
         if data in _GAPPED:
             return [Refusal("gaps", INVALID, "tensorData")]
         if data in capsules.NO_CAPSULE:
-            return [Refusal("no buffer", TypeError, "tensorData")]
+            return [Refusal("no capsule", INVALID, "tensorData")]
         return [Refusal("too small", INVALID, "tensorData")] if elements * size > 24 else []
     if isinstance(data, memoryview) or not isinstance(data, bytes | bytearray | np.ndarray) or data_of_objects(data):
         return [Refusal("no buffer", TypeError, "tensorData")]
@@ -304,7 +306,7 @@ def address(random: Random) -> tuple[Any, list[Refusal], Any]:
                 else data
             )
         aclnn_bw.aclnnAvgPool2dBackward(bytearray(size) if size else None, size, executor)
-        wanted = reference.avg_pool2d_backward_quick(source, (1, 4, 4), 2, None, 0, False, True, 1)
+        wanted = avg_twin.avg_pool2d_backward_quick(source, (1, 4, 4), 2, None, 0, False, True, 1)
         shown = (
             np.frombuffer(result, np.float32)[:16].reshape(1, 4, 4) if not isinstance(result, np.ndarray) else result
         )
@@ -347,7 +349,7 @@ def _data(random: Random, new: Any, old: Any, position: int | None) -> tuple[Any
 
 def masks(random: Random) -> tuple[Any, list[Refusal], Any]:
     """A mask helper with a hostile geometry; the call, what it must object to, and a check of its result."""
-    drawing = calls.Drawing(random, "max forward", "one-call")
+    drawing = calls.Drawing(random, MaxPool2dWithMask, "one-call")
     size, kernel, stride, pad, ceil, _ = drawing.pool()
     shape = (*drawing.leading(), *size)
     geometry: list[calls.Argument] = [
@@ -379,7 +381,7 @@ def masks(random: Random) -> tuple[Any, list[Refusal], Any]:
     def right(result: Any) -> bool:
         a = arguments
         pair = [(v[0], v[-1]) if v else None for v in (a["kernel_size"], a["stride"], a["padding"])]
-        return bool(result == reference.mask_shape(tuple(a["input_shape"]), *pair, a["ceil_mode"]))
+        return bool(result == max_pool.mask_shape(tuple(a["input_shape"]), *pair, a["ceil_mode"]))
 
     return lambda: aclnn_bw.mask_shape(*values), objections, right
 
@@ -395,5 +397,5 @@ def _judge_geometry(a: dict[str, Any]) -> list[Refusal]:
             strides = tuple(0 for _ in shape)
             view = rules.View("float32", tuple(shape), strides, 0, 1, calls.format_of(len(shape)), 0)
     meanings = {"self": view, **{name: value for name, value in a.items() if name != "input_shape"}}
-    found = rules.Call("mask_shape", "one-call", "Host", "bitmask", meanings).judge()
+    found = rules.Call(mask_shape, "one-call", "Host", "bitmask", meanings).judge()
     return [Refusal(o.rule, o.error, "input_shape" if o.argument == "self" else o.argument) for o in found]

@@ -31,6 +31,8 @@ import numpy as np
 import aclnn_bw
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from operators import OPERATORS
+
 from fuzz import calls, handles, results, rules
 from fuzz.calls import CANARY, Drawn
 
@@ -40,14 +42,7 @@ _PHASE_2_WOES = (
     "no stream", "overlapping workspace", "spent", "stream", "repeatable",
 )  # fmt: skip
 _WORKSPACE_WOES = ("small buffer", "small size", "null workspace", "read-only workspace", "overlapping workspace")
-_NAMES = {
-    "avg": ("AvgPool2dBackward", "avg_pool2d_backward"),
-    "max": ("MaxPool2dWithMaskBackward", "max_pool2d_with_mask_backward"),
-    "max forward": ("MaxPool2dWithMask", "max_pool2d_with_mask"),
-    "upsample": ("UpsampleNearestExact1dBackward", "upsample_nearest_exact1d_backward"),
-    "im2col": ("Im2colBackward", "im2col_backward"),
-    "pad": ("ReplicationPad2dBackward", "replication_pad2d_backward"),
-}
+_ALL = tuple(OPERATORS.values())
 _CANARIES = bytes([CANARY]) * (1 << 20)
 _OOM_BYTES = 4 << 30  # the address space of a child: what cannot be had is refused, not swapped in
 _HANG_SECONDS = 30
@@ -65,11 +60,10 @@ class Fuzzer:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.stream = aclnn_bw.aclrtCreateStream()
-        x = np.zeros((1, 1, 1), np.float32)
-        self.spare = x, np.zeros((1, 1, 1), np.float32)
+        self.spare = [operator((1, 2, 3, 3)) for operator in OPERATORS.values()]
 
-    def one(self, seed: int, number: int, operators: tuple[str, ...] = rules.OPERATORS) -> None:
-        """Make call `number` of a seed, of one of these operators."""
+    def one(self, seed: int, number: int, operators: Any = ()) -> None:
+        """Make call `number` of a seed, of one of these operators, or of any."""
         random = calls.Dice(seed << 40 | number)
         try:
             around = random.random()
@@ -77,7 +71,7 @@ class Fuzzer:
                 self._around(random, around)
             else:
                 try:
-                    drawn = calls.draw(random, operators)
+                    drawn = calls.draw(random, operators or _ALL)
                 except (ValueError, MemoryError):  # a strange view could not be laid out: no call, no finding
                     self.counts["not drawn"] += 1
                     return
@@ -117,26 +111,28 @@ class Fuzzer:
             return
         if drawn.face == "two-phase":
             with aclnn_bw.soc(drawn.product, mask_layout=drawn.layout):
-                phase_1 = getattr(aclnn_bw, f"aclnn{_NAMES[drawn.operator][0]}GetWorkspaceSize")
+                phase_1 = getattr(aclnn_bw, f"aclnn{drawn.name}GetWorkspaceSize")
                 made = self._judged(drawn, objections, lambda: phase_1(*values.values()))
             if made is not None:
                 self._phase_2(random, drawn, *made)
             return
-        function = getattr(aclnn_bw, _NAMES[drawn.operator][1])
+        function = getattr(aclnn_bw, drawn.operator.record().one_call)
         wanted, bad_index = None, False
         if not objections:
             try:
                 wanted = results.expected(drawn)
-            except results.BadIndex:
-                bad_index = True
-                objections = [rules.Refusal("index outside its window", rules.INVALID, "mask")]
+            except results.BadIndex as bad:
+                bad_index, objections = True, [bad.refusal]
         result = self._judged(drawn, objections, lambda: function(**values), may_write=bad_index)
         if result is None:
             return
-        if values.get("out") is not None:
-            _check(result is values["out"], "the result is not `out`")
-            result = drawn.arguments["out"].array
-        self._compare(drawn, list(result) if drawn.operator == "max forward" else [result], wanted)
+        found = list(result) if isinstance(result, tuple) else [result]
+        names = [parameter.one_call for parameter in drawn.operator.record().of_kind("written")]
+        for i, name in enumerate(names):
+            if values.get(name) is not None:
+                _check(found[i] is values[name], f"the result is not `{name}`")
+                found[i] = drawn.arguments[name].array
+        self._compare(drawn, found, wanted)
 
     def _judged(self, drawn: Drawn, objections: list[rules.Refusal], call: Any, may_write: bool = False) -> Any:
         """Make the call; its result, or None where it was refused as it had to be."""
@@ -146,7 +142,7 @@ class Fuzzer:
         except MemoryError as error:
             if not any(o.error is MemoryError for o in objections):
                 raise Finding(f"raised {error!r}, but {_told(objections)}") from error
-            self.counts[f"{drawn.operator}: too large"] += 1
+            self.counts[f"{drawn.name}: too large"] += 1
             return None
         except Exception as error:
             fitting = [o for o in objections if _fits(error, o)]
@@ -154,7 +150,7 @@ class Fuzzer:
                 raise Finding(f"raised {error!r}, but {_told(objections)}") from error
             if isinstance(error, aclnn_bw.AclnnError):
                 _check(aclnn_bw.aclGetRecentErrMsg() == str(error), "aclGetRecentErrMsg is not the message")
-            self.counts.update({f"{drawn.operator}: {objection.rule}" for objection in fitting})
+            self.counts.update({f"{drawn.name}: {objection.rule}" for objection in fitting})
             self.counts["refused"] += 1
             if drawn.arguments:
                 if may_write:
@@ -173,7 +169,7 @@ class Fuzzer:
             for output, right in zip(outputs, wanted, strict=True):
                 if not results.agrees(drawn, output, right):
                     raise Finding(f"wrong result\n{output!r}\nnot\n{right!r}")
-            self.counts[f"{drawn.operator}: computed"] += 1
+            self.counts[f"{drawn.name}: computed"] += 1
             self.counts["compared"] += 1
         self._restore(drawn)
         _check(calls.ARENA.untouched(), "something beside the outputs was written")
@@ -185,13 +181,13 @@ class Fuzzer:
     # ---- phase 2 -------------------------------------------------------------------------------------------------
 
     def _phase_2(self, random: Random, drawn: Drawn, size: int, executor: Any) -> None:
-        name = f"aclnn{_NAMES[drawn.operator][0]}"
+        name = f"aclnn{drawn.name}"
         run = getattr(aclnn_bw, name)
         try:
             wanted: list[Any] | None = results.expected(drawn) if _bound(drawn) else None
             objections: list[rules.Refusal] = []
-        except results.BadIndex:
-            wanted, objections = None, [rules.Refusal("index outside its window", rules.INVALID, "indices")]
+        except results.BadIndex as bad:
+            wanted, objections = None, [bad.refusal]
         outputs = [drawn.arguments[name] for name in drawn.outputs]
         empty = all(output.array is None or output.array.size == 0 for output in outputs)
         if not _bound(drawn) and not empty:
@@ -207,7 +203,7 @@ class Fuzzer:
             workspace = np.frombuffer(workspace, np.uint8)
         arguments: list[Any] = [workspace, size, executor, None]
         woe = random.choice(_PHASE_2_WOES)
-        if size and drawn.operator in ("upsample", "pad") and random.random() < 0.5:  # which seldom need any
+        if size and random.random() < 0.75:  # which some operators seldom need
             woe = random.choice(_WORKSPACE_WOES)
         woe = woe if _bound(drawn) else "none"
         spoiled, wrong = self._spoil(random, drawn, woe, list(arguments), size)
@@ -250,8 +246,8 @@ class Fuzzer:
             arguments[0] = bytearray(size + 1)
             arguments[1] = random.choice((size + 2, 2**31, 2**62, 2**63 - 1))
             return arguments, refuse("workspace too small", rules.INVALID, "workspace")
-        if woe == "null workspace" and size:
-            arguments[0] = None
+        if woe == "null workspace":
+            arguments[:2] = None, size or random.choice((1, 64, 2**62))
             return arguments, refuse("null workspace", rules.NULLPTR, "workspace")
         if woe == "read-only workspace" and size:
             arguments[0] = bytes(size)
@@ -272,13 +268,9 @@ class Fuzzer:
             arguments[2] = random.choice((0, "executor", object(), aclnn_bw.aclOpExecutor))
             return arguments, refuse("no executor", INNER, "executor")
         if woe == "another operator":
-            other = "im2col" if drawn.operator != "im2col" else "avg"
-            x, y = self.spare
+            other = next(spare for spare in self.spare if type(spare) is not drawn.operator)
             with aclnn_bw.soc("Host"):
-                if other == "im2col":
-                    made = aclnn_bw.aclnnIm2colBackwardGetWorkspaceSize(x[0], [1, 1], [1, 1], [1, 1], [0, 0], [1, 1], y)
-                else:
-                    made = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(x, x, [1], None, [0], False, True, 0, 0, y)
+                made = other.phase1()
             arguments[:3] = bytearray(made[0]), made[0], made[1]
             return arguments, refuse("another operator's executor", rules.INVALID, "executor")
         if woe == "destroyed":
@@ -293,7 +285,7 @@ class Fuzzer:
                 view = argument.meaning
                 if not isinstance(view, rules.View) or argument.array is None or view.empty or view.address is None:
                     continue
-                if name != "self" or drawn.operator == "max forward":
+                if drawn.role(name) != "shape":
                     start = argument.start + view.reach()[0] * rules.SIZES[view.dtype]
                     arguments[0] = calls.ARENA.memory[start : start + size]
                     return arguments, refuse("overlapping workspace", rules.INVALID, "workspace")
@@ -337,7 +329,7 @@ def _bound(drawn: Drawn) -> bool:
     return not any(
         isinstance(argument.meaning, rules.View) and argument.meaning.address is None
         for name, argument in drawn.arguments.items()
-        if name != "self" or drawn.operator == "max forward"
+        if drawn.role(name) != "shape"
     )
 
 
@@ -350,10 +342,10 @@ def _too_large(drawn: Drawn) -> bool:
         drawn.arguments.get("kernelSize") or drawn.arguments.get("kernel_size") or calls.Argument(None, None)
     ).meaning
     positions = kernel[0] * kernel[-1] if kernel else 1
-    sizes = drawn.arguments.get("input_size")
-    if sizes is not None and not isinstance(sizes.meaning, rules.Bad):
-        elements = max(elements, math.prod(sizes.meaning))
-    return elements > 1 << 16 or (drawn.operator == "max forward" and positions > 1 << 10)
+    if "out" in drawn.arguments and drawn.face == "one-call":
+        made = drawn.operator.fresh({name: argument.meaning for name, argument in drawn.arguments.items()})
+        elements = max(elements, math.prod(size or 1 for size in made or ()))
+    return elements > 1 << 16 or positions > drawn.operator.most_positions
 
 
 # ---- running them ---------------------------------------------------------------------------------------------------
@@ -446,8 +438,8 @@ def main() -> int:
     if options.only is not None:
         random = calls.Dice(options.seed << 40 | options.only)
         if random.random() >= _AROUND:
-            drawn = calls.draw(random)
-            print(drawn.operator, drawn.face, drawn.product, drawn.layout, *drawn.notes, sep="\n  ")
+            drawn = calls.draw(random, _ALL)
+            print(drawn.name, drawn.face, drawn.product, drawn.layout, *drawn.notes, sep="\n  ")
             for name, argument in drawn.arguments.items():
                 print(f"{name} = {argument.value!r:.300}\n    {argument.meaning!r:.300}")
             print("expected:", _told(drawn.judge()))

@@ -98,6 +98,8 @@ OF_EACH(load_in_turn_8, simd_load_in_turn(&y, &z, a, 8); (void)x; STORE_TWO)
 OF_EACH(load_halves_in_turn, simd_load_halves_in_turn(&y, &z, a); (void)x; STORE_TWO)
 OF_EACH(scale_f32, simd_load(&x, a); simd_scale(&y, &x, 0.3f, 4); simd_store(to, &y);)
 OF_EACH(scale_f64, simd_load(&x, a); simd_scale(&y, &x, 0.3, 8); simd_store(to, &y);)
+OF_EACH(divide_f32, simd_load(&x, a); simd_divide(&y, &x, 0.3f, 4); simd_store(to, &y);)
+OF_EACH(divide_f64, simd_load(&x, a); simd_divide(&y, &x, 0.3, 8); simd_store(to, &y);)
 OF_EACH(multiply_f32, simd_load(&x, a); simd_load(&y, b); simd_multiply(&z, &x, &y, 4); simd_store(to, &z);)
 OF_EACH(multiply_f64, simd_load(&x, a); simd_load(&y, b); simd_multiply(&z, &x, &y, 8); simd_store(to, &z);)
 OF_EACH(least_4, simd_load(&x, a); simd_load(&y, b); simd_least_4(&z, &x, &y); simd_store(to, &z);)
@@ -284,6 +286,16 @@ OF_WIDTH(lookup_two_8, vector, simd_vector, FIRST(sizeof x / 8, 2)
 OF_WIDTH(lookup_bfloats, vector, simd_vector, FIRST(sizeof x / 4, 2)
          simd_find_places(all, windows, first, results, results, 1, 0, 4);
          simd_lookup_bfloats(&x, a, &all[windows - 1]); simd_store(to, &x);)
+/* By a table that ascends by 0 or 1, as b tells, from some number on. */
+#define PICK(size)                                                           \
+    int32_t table[sizeof x / (size)];                                        \
+    table[0] = *(const unsigned char *)b % 5;                                \
+    for (size_t i = 1; i < sizeof x / (size); i++)                           \
+        table[i] = table[i - 1] + (((const unsigned char *)b)[i] & 1);       \
+    simd_pick(&x, (const char *)a - table[0] * (size), table, size); simd_store(to, &x);
+OF_WIDTH(pick_2, vector, simd_vector, PICK(2))
+OF_WIDTH(pick_4, vector, simd_vector, PICK(4))
+OF_WIDTH(pick_8, vector, simd_vector, PICK(8))
 OF_WIDTH(block, vector, simd_vector, const int blocks = sizeof x / 16; simd_load(&x, a);
          for (int k = 0; k < blocks; k++) simd_block(&y, &x, k), memcpy((char *)to + 16 * k, &y, 16);)
 OF_WIDTH(join, vector, simd_vector, simd_load(&x, a); simd_load(&y, b); simd_join(&y, &z, &x, &y); STORE_TWO)
@@ -330,6 +342,8 @@ static const struct {
     OF_EACH_NAMED(load_in_turn_8)
     OF_EACH_NAMED(load_halves_in_turn)
     OF_EACH_NAMED(scale_f64)
+    OF_EACH_NAMED(divide_f32)
+    OF_EACH_NAMED(divide_f64)
     OF_EACH_NAMED(multiply_f32)
     OF_EACH_NAMED(multiply_f64)
     OF_EACH_NAMED(least_4)
@@ -398,6 +412,9 @@ static const struct {
     NAMED(lookup_4_vector)
     NAMED(lookup_8_vector)
     NAMED(lookup_late_4_vector)
+    NAMED(pick_2_vector)
+    NAMED(pick_4_vector)
+    NAMED(pick_8_vector)
     NAMED(lookup_late_8_vector)
     NAMED(lookup_two_4_vector)
     NAMED(lookup_two_8_vector)

@@ -210,6 +210,11 @@ def looked_up(share, most, term, base):
     return scalar
 
 
+def picked(a, b):
+    """By a table that ascends by 0 or 1."""
+    return a[np.cumsum([0, *(b[1 : len(a)] & 1)])]
+
+
 def greater(dtype):
     """The second numbers and their places, where they are greater or no numbers."""
 
@@ -269,6 +274,8 @@ PRIMITIVES = {
         FLOATS, "u2 u1 f4", (16, 0, 32), lambda a, b: a.reshape(-1, 2).T.reshape(-1).view(F16).astype(np.float32)
     ),
     "scale_f64": (FLOATS, "f8 u1 f8", (16, 0, 16), lambda a, b: a * 0.3),
+    "divide_f32": (FLOATS, "f4 u1 f4", (16, 0, 16), lambda a, b: a / np.float32(0.3)),
+    "divide_f64": (FLOATS, "f8 u1 f8", (16, 0, 16), lambda a, b: a / 0.3),
     "multiply_f32": (FLOATS, "f4 f4 f4", (16, 16, 16), lambda a, b: a * b),
     "multiply_f64": (FLOATS, "f8 f8 f8", (16, 16, 16), lambda a, b: a * b),
     **{f"fill_{size}": (FLOATS, "u1 u1 u1", (16, 8, 16), filled(size)) for size in (2, 4, 8)},
@@ -334,6 +341,7 @@ PRIMITIVES = {
         )
         for size in (4, 8)
     },
+    **{f"pick_{size}": (("vector",), f"u{size} u1 u{size}", (16, 16, 16), picked) for size in (2, 4, 8)},
     "lookup_bfloats": (("vector",), "u2 u1 f4", (16, 16, 16), lambda a, b: looked_up(1, 2, 1, 0)(bfloats(a), b)),
     "block": (("vector",), "u1 u1 u1", (16, 0, 16), lambda a, b: a),
     "add_pairs_4": (("vector",), "f4 f4 f4", (16, 16, 16), lambda a, b: np.append(a, b)[::2] + np.append(a, b)[1::2]),

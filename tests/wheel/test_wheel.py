@@ -70,7 +70,7 @@ def run(*command, **environment):
 
 
 def test_it_is_small_and_for_any_linux():
-    assert Path(WHEEL).stat().st_size < 5e6
+    assert Path(WHEEL).stat().st_size < 7e6
     assert "-manylinux_" in Path(WHEEL).name
 
 
@@ -83,7 +83,7 @@ def test_it_holds_the_package_alone():
     inside = {"/".join(Path(name).parts[1:-1]) for name in names if name.startswith("aclnn_bw/")}
     assert inside == {
         "", "include/acl", "include/aclnn", "include/aclnnop", "include/aclnnop/level2", "lib", "lib/pkgconfig",
-        "lib/cmake/aclnn_bw", "lib64",
+        "lib/cmake/aclnn_bw", "lib64", "torch",
     }  # fmt: skip
     assert {Path(name).suffix for name in names if name.startswith("aclnn_bw/")} == {
         ".py", ".pyi", ".typed", ".so", ".h", ".pc", ".cmake",

@@ -19,6 +19,8 @@ extern "C" {
 typedef int aclError;
 typedef void *aclrtStream;
 typedef void *aclrtContext;
+typedef void *aclrtEvent;
+typedef uint16_t aclFloat16; /* the bits of a float16 */
 
 static const int ACL_ERROR_NONE = 0;
 static const int ACL_SUCCESS = 0;
@@ -28,8 +30,13 @@ static const int ACL_ERROR_REPEAT_FINALIZE = 100037;
 static const int ACL_ERROR_RT_PARAM_INVALID = 107000;    /* such as a copy that is longer than its destination */
 static const int ACL_ERROR_RT_INVALID_DEVICEID = 107001;
 static const int ACL_ERROR_RT_CONTEXT_NULL = 107002;     /* the calling thread has set no device */
+static const int ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID = 107006;  /* an event has no time: see aclrtEventElapsedTime */
+static const int ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL = 107007; /* the end was reached before the start */
 static const int ACL_ERROR_BAD_ALLOC = 200000;
+static const int ACL_ERROR_INTERNAL_ERROR = 500000; /* these two are given by no function */
+static const int ACL_ERROR_FAILURE = 500001;
 
+/* No operator takes ACL_STRING, or one from ACL_INT4 on. */
 typedef enum {
     ACL_DT_UNDEFINED = -1,
     ACL_FLOAT = 0,
@@ -44,9 +51,18 @@ typedef enum {
     ACL_UINT64 = 10,
     ACL_DOUBLE = 11,
     ACL_BOOL = 12,
+    ACL_STRING = 13,
     ACL_COMPLEX64 = 16,
     ACL_COMPLEX128 = 17,
-    ACL_BF16 = 27
+    ACL_BF16 = 27,
+    ACL_INT4 = 29,
+    ACL_UINT1 = 30,
+    ACL_COMPLEX32 = 33,
+    ACL_HIFLOAT8 = 34,
+    ACL_FLOAT8_E5M2 = 35,
+    ACL_FLOAT8_E4M3FN = 36,
+    ACL_FLOAT8_E8M0 = 37,
+    ACL_FLOAT4_E2M1 = 40
 } aclDataType;
 
 typedef enum {
@@ -66,6 +82,14 @@ typedef enum {
     ACL_FORMAT_NC = 35,
     ACL_FORMAT_NCL = 47
 } aclFormat;
+
+/* Bytes of one element; 0 where an element has no whole bytes (ACL_STRING, ACL_INT4, ACL_UINT1, ACL_FLOAT4_E2M1), and
+ * for what is no dtype. */
+ACL_FUNC_VISIBILITY size_t aclDataTypeSize(aclDataType dataType);
+/* Exact. */
+ACL_FUNC_VISIBILITY float aclFloat16ToFloat(aclFloat16 value);
+/* Rounds to nearest even; what is too large becomes infinity, and a NaN stays one. */
+ACL_FUNC_VISIBILITY aclFloat16 aclFloatToFloat16(float value);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,251 @@
+"""Im2col: what it refuses, and what it plans.
+
+The rules follow the CANN operator (aclnnIm2col) and PyTorch's im2col; the checks run in one fixed order, and the first
+that fails speaks.
+"""
+from libc.stdint cimport INT64_MAX, int64_t
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows
+from aclnn_bw._core.checks cimport (
+    addressable, format_is_plain, none_zero_but_batch, rank_3_or_4, read_pair, same_dtype, shape_is,
+)
+from aclnn_bw._core.executor cimport set_work
+from aclnn_bw._core.im2col cimport count_windows, has_length
+from aclnn_bw._core.names cimport TEXT, choose, name, tuple_text
+from aclnn_bw._core.operators cimport add_pair, check_common, start_executor
+from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.types cimport (
+    ALIGNMENT, ARG_DILATION, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING, ARG_SELF, ARG_STRIDE, DT_BF16, DT_DOUBLE, DT_FLOAT,
+    DT_FLOAT16, ERR_INVALID, FORMAT_ND, NO_RESULT, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
+)
+
+cdef extern from "operators.h":
+    enum:
+        KERNEL "ACLNN_BW_KERNEL_im2col_forward"
+
+cdef enum:
+    UNITS_PER_THREAD = 4
+    MOST_PACKED = 1048576       # bytes of the planes of a group: an L2 cache
+    LEAST_TURNED = 3            # stride of the windows, and kernel positions
+
+
+cdef bint is_real(int dtype) noexcept nogil:
+    return dtype in (DT_FLOAT, DT_FLOAT16, DT_BF16, DT_DOUBLE)
+
+
+cdef int check_conversion(const Context* context, const Tensor* self, const Tensor* out) noexcept nogil:
+    """Real floating-point types become one another; anything else is copied."""
+    if is_real(self.dtype) and is_real(out.dtype):
+        return SUCCESS
+    return same_dtype(context, ARG_OUT, out, ARG_SELF, self)
+
+
+cdef bint columns_fit(int64_t channels, const int64_t* kernel, const int64_t* windows, int64_t* rows,
+                      int64_t* length) noexcept nogil:
+    """C*kH*kW and Lh*Lw, if int64 holds them. count_windows stops at INT64_MAX."""
+    return not (windows[0] == INT64_MAX or windows[1] == INT64_MAX or mul_overflows(kernel[0], kernel[1], rows)
+                or mul_overflows(rows[0], channels, rows) or mul_overflows(windows[0], windows[1], length))
+
+
+cdef int check_shape(const Context* context, const Arguments* c, int64_t[2] kernel, int64_t[2] dilation,
+                     int64_t[2] pad, int64_t[2] stride, int64_t* windows) noexcept nogil:
+    cdef char[TEXT] text
+    cdef const Tensor* self = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef int64_t[3] expected
+    cdef int64_t rows = 0
+    cdef int64_t i, size
+    cdef int rank = self.rank
+    for i in range(2):
+        size = self.dims[rank - 2 + i]
+        windows[i] = count_windows(size, kernel[i], dilation[i], pad[i], stride[i])
+        if windows[i] == 0:
+            return refuse(ERR_INVALID, "%s.shape = %s: %s = %lld is too small for %s = %lld, %s = %lld and %s = %lld, "
+                          "no window fits", name(context, ARG_SELF), tuple_text(text, self.dims, rank),
+                          choose(i == 0, "H", "W"), <wide>size, name(context, ARG_KERNEL_SIZE), <wide>kernel[i],
+                          name(context, ARG_DILATION), <wide>dilation[i], name(context, ARG_PADDING), <wide>pad[i])
+    if not columns_fit(self.dims[rank - 3], kernel, windows, &rows, &expected[rank - 2]):
+        return refuse(ERR_INVALID, "%s.shape = %s: has more columns, or rows of them, than a 64-bit integer counts",
+                      name(context, ARG_SELF), tuple_text(text, self.dims, rank))
+    if out.rank != rank - 1:
+        return refuse(ERR_INVALID, "%s.rank = %d: must be %s where %s.rank = %d", name(context, ARG_OUT), out.rank,
+                      choose(rank == 3, "2 (C*kH*kW, L)", "3 (N, C*kH*kW, L)"), name(context, ARG_SELF), rank)
+    expected[0] = self.dims[0]
+    expected[rank - 3] = rows
+    return shape_is(context, ARG_OUT, out, expected, "the columns of self, C*kH*kW of Lh*Lw each,")
+
+
+cdef void set_axis(ForwardAxis* axis, int64_t size, int64_t windows, int64_t kernel, int64_t dilation, int64_t pad,
+                   int64_t stride) noexcept nogil:
+    axis.size = size
+    axis.windows = windows
+    axis.kernel = kernel
+    axis.stride = stride if windows > 1 else 1
+    axis.dilation = dilation
+    axis.pad = pad
+
+
+cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t threads,
+                         int64_t item) noexcept nogil:
+    """Choose the algorithm and the units; returns the bytes of scratch."""
+    cdef const ForwardAxis* h = &plan.h
+    cdef const ForwardAxis* w = &plan.w
+    cdef int64_t length = h.windows * w.windows
+    cdef int64_t plane = h.size * w.size * item
+    cdef int64_t units, i
+    for i in range(4):
+        plan.plane_strides[i] = plan.self_strides[i]
+    plan.group = 1
+    plan.packs = (plan.channels > 1 and plan.self_strides[1] == 1 and plan.self_strides[3] != 1
+                  and plane <= MOST_PACKED and item > 1)
+    if plan.packs:
+        # A line of channels.
+        plan.group = least(plan.channels, most(1, least(ALIGNMENT // item, MOST_PACKED // plane)))
+        plan.plane_strides[1] = h.size * w.size
+        plan.plane_strides[2] = w.size
+        plan.plane_strides[3] = 1
+    elif plan.out_strides[2] != 1 and plan.out_strides[1] == 1:
+        # Their columns lie side by side in out.
+        plan.group = least(plan.channels, ceil_div(TILE_BYTES // plan.out_item, h.kernel * w.kernel))
+    plan.flat = (plan.plane_strides[3] == 1 and plan.plane_strides[2] == w.size and h.stride == 1 and w.stride == 1
+                 and w.windows == w.size)
+    plan.algorithm = ROWS
+    if plan.converts or plan.out_strides[2] != 1:
+        plan.algorithm = PIECES
+    elif (w.stride >= LEAST_TURNED and w.kernel >= LEAST_TURNED and w.dilation == 1 and plan.plane_strides[3] == 1
+            and item > 1):
+        plan.algorithm = TURNED
+    plan.groups = ceil_div(plan.channels, plan.group)
+    plan.band = length
+    units = images * plan.groups
+    if threads > 1 and units < UNITS_PER_THREAD * threads and not plan.packs:
+        plan.band = ceil_div(h.windows, ceil_div(UNITS_PER_THREAD * threads, units)) * w.windows
+    plan.bands = ceil_div(length, plan.band)
+    return plan.group * plane if plan.packs else 0
+
+
+cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] kernel, int64_t[2] dilation,
+                      int64_t[2] pad, int64_t[2] stride, const int64_t* windows, Executor** result) noexcept nogil:
+    cdef const Tensor* self = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef Executor* executor
+    cdef Im2colForwardPlan* plan
+    cdef int64_t* caller
+    cdef int64_t item = item_size(self.dtype)
+    cdef int64_t images = self.dims[0] if self.rank == 4 else 1
+    cdef int64_t bytes, scratch, slot
+    cdef int rank = self.rank
+    cdef int i
+    cdef int64_t size = <int64_t>(sizeof(Im2colForwardPlan) + 2 * sizeof(int64_t))
+    cdef int status = start_executor(context, c, size, result)
+    if status != SUCCESS:
+        return status
+    executor = result[0]
+    plan = <Im2colForwardPlan*>executor.plan
+    if images == 0:
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    caller = <int64_t*>(plan + 1)
+    for i in range(2):
+        caller[i] = stride[i]
+    plain_strides(self, &plan.self_strides[4 - rank])
+    plain_strides(out, &plan.out_strides[4 - rank])
+    plan.channels = self.dims[rank - 3]
+    plan.self_dtype = self.dtype
+    plan.out_dtype = out.dtype
+    plan.out_item = item_size(out.dtype)
+    plan.converts = self.dtype != out.dtype
+    set_axis(&plan.h, self.dims[rank - 2], windows[0], kernel[0], dilation[0], pad[0], stride[0])
+    set_axis(&plan.w, self.dims[rank - 1], windows[1], kernel[1], dilation[1], pad[1], stride[1])
+    bytes = traffic(self, item) + traffic(out, plan.out_item)
+    scratch = divide_work(plan, images, context.threads, item)
+    slot = 0
+    while <int64_t>1 << slot < item:
+        slot += 1
+    # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
+    set_work(executor, context, context.kernels.row[KERNEL][slot], images * plan.groups * plan.bands, bytes, scratch)
+    return SUCCESS
+
+
+cdef int im2col(const Context* context, const Arguments* c, Executor** executor) noexcept nogil:
+    """Phase 1."""
+    cdef const Tensor* self = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef const IntArray* kernel_size = c.arrays[0]
+    cdef const IntArray* dilations = c.arrays[1]
+    cdef const IntArray* padding = c.arrays[2]
+    cdef const IntArray* strides = c.arrays[3]
+    cdef int64_t[2] kernel
+    cdef int64_t[2] dilation
+    cdef int64_t[2] pad
+    cdef int64_t[2] stride
+    cdef int64_t[2] windows
+    return (check_common(context, c)
+            or check_conversion(context, self, out)
+            or format_is_plain(context, ARG_SELF, self)
+            or format_is_plain(context, ARG_OUT, out)
+            or rank_3_or_4(context, ARG_SELF, self)
+            or none_zero_but_batch(context, ARG_SELF, self)
+            or has_length(context, ARG_KERNEL_SIZE, kernel_size)
+            or has_length(context, ARG_DILATION, dilations)
+            or has_length(context, ARG_PADDING, padding)
+            or has_length(context, ARG_STRIDE, strides)
+            or read_pair(context, ARG_KERNEL_SIZE, kernel_size, 1, kernel)
+            or read_pair(context, ARG_STRIDE, strides, 1, stride)
+            or read_pair(context, ARG_DILATION, dilations, 1, dilation)
+            or read_pair(context, ARG_PADDING, padding, 0, pad)
+            or check_shape(context, c, kernel, dilation, pad, stride, windows)
+            or addressable(context, ARG_SELF, self)
+            or addressable(context, ARG_OUT, out)
+            or plan_forward(context, c, kernel, dilation, pad, stride, windows, executor))
+
+
+cdef int64_t value_of(const IntArray* array, int64_t i) noexcept nogil:
+    """Of axis i; 0 where there is none."""
+    return array.values[i if i < array.size else 0] if 1 <= array.size <= 2 else 0
+
+
+cdef int result(const Context* context, const Arguments* c, Tensor* results) noexcept nogil:
+    """self's columns; any small shape where there are none."""
+    cdef const Tensor* self = c.tensors[0]
+    cdef int64_t[2] windows
+    cdef int64_t[2] kernel
+    cdef int64_t rows = 0
+    cdef int64_t length = 0
+    cdef int64_t i, dilation, pad, stride
+    cdef int rank
+    cdef bint good
+    for i in range(4):
+        if c.arrays[i] == NULL:
+            return NO_RESULT
+    if self == NULL:
+        return NO_RESULT
+    rank = self.rank
+    good = rank == 3 or rank == 4
+    for i in range(2 if good else 0):
+        kernel[i] = value_of(c.arrays[0], i)
+        dilation = value_of(c.arrays[1], i)
+        pad = value_of(c.arrays[2], i)
+        stride = value_of(c.arrays[3], i)
+        good = good and kernel[i] > 0 and dilation > 0 and pad >= 0 and stride > 0
+        windows[i] = count_windows(self.dims[rank - 2 + i], kernel[i], dilation, pad, stride) if good else 0
+    good = good and columns_fit(self.dims[rank - 3], kernel, windows, &rows, &length)
+    results.rank = rank - 1 if rank == 3 or rank == 4 else 2
+    results.dtype = self.dtype
+    results.format = FORMAT_ND
+    results.dims[0] = self.dims[0] if rank == 4 else 1
+    results.dims[results.rank - 2] = rows if good else 1
+    results.dims[results.rank - 1] = length if good else 1
+    return SUCCESS
+
+
+cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
+    """What explain() tells."""
+    cdef const Im2colForwardPlan* plan = <const Im2colForwardPlan*>executor.plan
+    cdef const int64_t* stride = <const int64_t*>(plan + 1)
+    fact = add_pair(fact, "kernelSize", plan.h.kernel, plan.w.kernel)
+    fact = add_pair(fact, "dilation", plan.h.dilation, plan.w.dilation)
+    fact = add_pair(fact, "padding", plan.h.pad, plan.w.pad)
+    add_pair(fact, "stride", stride[0], stride[1])
+    return 1 << plan.algorithm | (1 << PACKED if plan.packs else 0)

@@ -1,0 +1,635 @@
+"""What the max pools and their gradients plan, with a mask or with indices: geometry, algorithms, bands, scratch."""
+from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up
+from aclnn_bw._core.checks cimport slot_of
+from aclnn_bw._core.executor cimport new_executor, set_work
+from aclnn_bw._core.max_pool2d cimport (
+    ANY_COLUMNS, BLOCK, EACH, GATHER, INDEX_LIMIT, LANES, MOST_COLUMNS, PHASES, PLANES, RECIPROCAL_BITS, SAME, SCAN,
+    SCATTER, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dForwardPlan,
+    MaxPool2dGatherPlan, MaxPool2dMasksPlan, MaxPool2dScatterPlan, MaxPool2dShapes, MaxPool2dWindows, PoolAxis,
+)
+from aclnn_bw._core.names cimport TEXT, choose, name, snprintf
+from aclnn_bw._core.operators cimport add_pair, start_executor
+from aclnn_bw._core.status cimport refuse, wide
+from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.types cimport (
+    ALIGNMENT, ARG_INDICES, ARG_MASK, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16,
+    DT_UINT32, DT_UINT64, ERR_CREATE_EXECUTOR, ERR_INVALID, LAYOUT_ARGMAX, READ, SUCCESS, WRITTEN, Arguments, Context,
+    Executor, Fact, Tensor,
+)
+
+cdef extern from "operators.h":
+    enum:
+        FORWARD_KERNEL "ACLNN_BW_KERNEL_max_pool2d_forward"
+        GATHER_KERNEL "ACLNN_BW_KERNEL_max_pool2d_gather"
+        MASKS_KERNEL "ACLNN_BW_KERNEL_max_pool2d_masks"
+        SCATTER_KERNEL "ACLNN_BW_KERNEL_max_pool2d_scatter"
+        MAX_POOL2D_WITH_MASK "ACLNN_BW_MAX_POOL2D_WITH_MASK"
+
+cdef enum:
+    BAND_BYTES = 16384              # of scratch for the rows of a band: half an L1 cache
+    WORD_BYTES = 262144             # of mask words that the channels of a group read in turn: a quarter of an L2 cache
+    CHUNK_BYTES = 16384             # of sums that are made at a time: half an L1 cache
+    LISTED_WINDOWS = 1024           # whose bounds are listed for the check of indices
+    APART_ROW = 12                  # columns; longer rows fill the vectors of GATHER
+    LONG_LISTED = 28                # windows of a row; for 2 or 3 kernel rows they are checked sooner row by row
+    LONG_ROW = 128                  # longer rows gain nothing from being laid end to end
+    SCRATCH_BYTES = 1048576
+    L2_BYTES = 1048576
+    # Of all arrays, half an L3 cache: from here on it pays to fetch ahead; in the cache a prefetch takes the place of a
+    # load.
+    FAR_BYTES = 16777216
+    SHORT_PLANE = 4096              # positions: planes that SCATTER takes sooner (scatters_sooner)
+    MIDDLE_PLANE = 16384
+    UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
+    LEAST_BAND = 8                  # rows; in lower bands a unit's own work shows
+    GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
+    ROWS_BYTES = 16384              # rows of the image that the forward works on at a time: half an L1 cache
+    TALL_BYTES = 262144             # of tall kernels: a quarter of an L2 cache
+    KEPT_KERNELS = 4                # kernels' height: rows of the image that the forward keeps at least
+    CODED_KERNEL = 64               # kernels of more positions set the bits of their mask one by one
+    CODED_ROW = 65536               # and rows of more windows: their codes would be half of all scratch
+    MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
+    LEAST_WINDOWS = 4
+    EACH_COLUMNS = 65536            # of sums that EACH makes at a time
+    SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
+    MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
+    LEAST_PLACED = 8                # windows of a plane; fewer leave the vectors that find them mostly empty
+    PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
+
+
+cdef void clip_windows(int64_t size, int64_t out, int64_t* kernel, int64_t* stride, int64_t* pad) noexcept nogil:
+    """Windows that are far longer than the image, by others with the same positions in it."""
+    cdef int64_t last = (out - 1) * stride[0] - pad[0]     # where it begins; out > 1, or stride is 1
+    if pad[0] < size:
+        kernel[0] = least(kernel[0], size + pad[0])
+        return
+    # As kernel >= 2*pad, no window ends before the image does. Where two windows begin inside it, stride < size and
+    # pad < 2*size.
+    if last <= 0:
+        stride[0] = 1
+        pad[0] = out - 1
+    elif last - stride[0] <= 0:
+        stride[0] = last
+        pad[0] = (out - 2) * last
+    kernel[0] = size + pad[0]
+
+
+cdef PoolAxis make_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad) noexcept nogil:
+    """No sum here overflows: all windows but the first begin inside the image, so that (out - 1) * stride < size + pad,
+    and kernels are clipped that are longer than any mask is. A single window may have any stride; it gets 1."""
+    cdef PoolAxis axis
+    if out == 1:
+        stride = 1
+    if kernel > INDEX_LIMIT:
+        clip_windows(size, out, &kernel, &stride, &pad)
+    axis.size = size
+    axis.out = out
+    axis.kernel = kernel
+    axis.stride = stride
+    axis.pad = pad
+    axis.terms = ceil_div(kernel, stride)
+    return axis
+
+
+cdef int64_t place(int64_t* offset, int64_t size, int64_t bytes) noexcept nogil:
+    """Give a buffer its offset; returns where the next one goes."""
+    offset[0] = size
+    return size + round_up(bytes, ALIGNMENT)
+
+
+cdef void describe_indices(const Tensor* indices, MaxPool2d* pool) noexcept nogil:
+    """Where an argmax mask has its indices, or where they lie else."""
+    pool.index_item = 4
+    pool.index_strides[3] = 1
+    pool.index_strides[2] = pool.w.out
+    pool.index_strides[1] = pool.h.out * pool.w.out
+    pool.index_strides[0] = pool.channels * pool.index_strides[1]
+    if indices != NULL:
+        pool.index_item = item_size(indices.dtype)
+        plain_strides(indices, &pool.index_strides[4 - indices.rank])
+    pool.packed = (pool.index_item == 8 or pool.index_strides[3] != 1
+                   or (pool.h.out > 1 and pool.index_strides[2] != pool.w.out))
+    pool.index_pitch = pool.index_strides[1]
+
+
+cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* pooled, const Tensor* image,
+                     const Tensor* indices, const MaxPool2dShapes* shapes, int64_t argmax_lanes,
+                     MaxPool2d* pool) noexcept nogil:
+    """What the backward and the forward have in common: the geometry and the mask; whether there is any work."""
+    cdef int64_t positions = 0
+    cdef int rank = self.rank
+    cdef int64_t batch = self.dims[0] if rank == 4 else 1
+    cdef int i
+    pool.channels = self.dims[rank - 3]
+    plain_strides(pooled, &pool.pooled_strides[4 - rank])
+    plain_strides(image, &pool.image_strides[4 - rank])
+    if batch == 0:
+        return False
+    pool.h = make_axis(self.dims[rank - 2], shapes.out[rank - 2], shapes.kernel[0], shapes.stride[0], shapes.pad[0])
+    pool.w = make_axis(self.dims[rank - 1], shapes.out[rank - 1], shapes.kernel[1], shapes.stride[1], shapes.pad[1])
+    for i in range(2):
+        pool.full_kernel[i] = shapes.kernel[i]
+        pool.full_stride[i] = shapes.stride[i]
+        pool.full_pad[i] = shapes.pad[i]
+    if indices == NULL:
+        pool.kernel_size = shapes.indices[rank - 2]
+        pool.pitch = shapes.indices[rank - 1] // 2
+        pool.argmax = context.mask_layout == LAYOUT_ARGMAX and pool.kernel_size > 1
+        pool.index_argument = ARG_MASK
+    else:
+        if mul_overflows(pool.h.kernel, pool.w.kernel, &pool.kernel_size):
+            pool.kernel_size = INT64_MAX
+        if mul_overflows(pool.h.size, pool.w.size, &positions) or positions > INDEX_LIMIT:
+            pool.algorithm = EACH
+        pool.argmax = True
+        pool.index_argument = ARG_INDICES
+    describe_indices(indices, pool)
+    pool.reduced = context.product == ASCEND910 and self.dtype == DT_FLOAT
+    pool.lanes = argmax_lanes if pool.argmax else LANES
+    pool.groups = ceil_div(pool.channels, pool.lanes)
+    if indices == NULL:
+        # The container holds at least as many bytes as the words and the indices, and lies in memory: no overflow.
+        pool.mask_bytes = batch * pool.channels * pool.kernel_size * pool.pitch * 2
+        pool.mask_end = (batch * pool.channels * pool.h.out * pool.w.out * 4 if pool.argmax
+                         else batch * pool.groups * pool.kernel_size * pool.pitch * 2)
+    pool.units = batch * pool.groups
+    pool.disjoint = ((pool.h.out == 1 or pool.h.stride >= pool.h.kernel)
+                     and (pool.w.out == 1 or pool.w.stride >= pool.w.kernel))
+    return True
+
+
+cdef int64_t split_rows(MaxPool2d* pool, int64_t rows, int64_t band, int64_t threads,
+                        int64_t overlap) noexcept nogil:
+    """Cut the planes into bands: of at most `band` rows, and of fewer where there are too few units for the threads.
+    `overlap` rows of windows are read by two bands: bands of less than four times as many are made for threads that
+    would have no unit else."""
+    cdef int64_t wanted = quotient(UNITS_PER_THREAD * threads - 1, pool.units) + 1
+    cdef int64_t needed = quotient(threads - 1, pool.units) + 1
+    cdef int64_t bands
+    pool.band = most(1, least(rows, band))
+    if threads > 1 and wanted > 1:
+        bands = least(wanted, quotient(rows, most(LEAST_BAND, 4 * overlap)))
+        bands = most(needed, bands - bands % needed)
+        pool.band = least(pool.band, most(least(LEAST_BAND, rows), ceil_div(rows, bands)))
+    pool.bands = ceil_div(rows, pool.band)
+    pool.units *= pool.bands
+    return pool.band
+
+
+cdef bint divides_exactly(const MaxPool2d* pool) noexcept nogil:
+    """Whether the distances in a window are divided by the width without an error (max_pool2d_indices.pxd)."""
+    return (pool.w.size < 1 << 12 and pool.h.kernel < 1 << 8
+            and pool.h.kernel * pool.w.size * pool.w.size < 1 << RECIPROCAL_BITS)
+
+
+cdef int64_t place_windows(const MaxPool2d* pool, MaxPool2dWindows* windows, int64_t apart,
+                           int64_t size) noexcept nogil:
+    """The place of what an argmax index is compared with; whether the windows of a plane are listed."""
+    cdef int64_t count = pool.h.out * pool.w.out
+    cdef int64_t width = pool.w.size
+    cdef int64_t lists = 0
+    if count <= LISTED_WINDOWS and (pool.h.kernel > 3 or pool.w.out < LONG_LISTED) and divides_exactly(pool):
+        windows.reciprocal = <uint32_t>ceil_div(1 << RECIPROCAL_BITS, width)
+        windows.listed = least(pool.lanes, pool.channels)
+        if (pool.algorithm == GATHER or apart > 0 or windows.listed * count > LISTED_WINDOWS
+                or pool.units < UNITS_PER_THREAD):
+            windows.listed = 1
+        lists = 3 * windows.listed + (1 if apart > 0 else 0)
+    return place(&windows.at_columns, size, (2 * pool.w.out + lists * count) * 4)
+
+
+cdef int64_t place_indices(MaxPool2d* pool, int64_t channels, int64_t rows, int64_t size) noexcept nogil:
+    """The place of so many rows of indices of so many channels that are packed at a time."""
+    pool.index_pitch = rows * pool.w.out
+    return place(&pool.at_indices, size, channels * pool.index_pitch * 4)
+
+
+cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t item, int64_t real,
+                         bint direct) noexcept nogil:
+    """The bands and the scratch of GATHER; `direct`: rows of gradOutput can be summed as they lie."""
+    cdef MaxPool2d* pool = &plan.pool
+    cdef PoolAxis* h = &pool.h
+    cdef PoolAxis* w = &pool.w
+    cdef int64_t band = h.size
+    cdef int64_t size = 0
+    cdef int64_t row, rows
+    pool.algorithm = GATHER
+    plan.known = known_columns(w)
+    plan.flat = plan.known == SAME and h.stride == 1 and w.size <= LONG_ROW
+    plan.row_pitch = w.out if plan.flat else round_up(w.out, LANES)
+    if not pool.argmax:
+        # The channels of a group read the same words: a band's are to stay in the L2 cache.
+        band = least(band, most(LEAST_BAND, quotient(WORD_BYTES, pool.kernel_size * w.out * 2) * h.stride))
+    band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
+    # A channel's bytes for one row of sums and the rows of windows that reach it.
+    row = w.size * real + (h.terms + 1) * plan.row_pitch * real
+    plan.team = TEAM if plan.known and TEAM * row <= SCRATCH_BYTES // 2 else 1
+    plan.sweep = plan.team
+    if pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1 and LANES * row <= SCRATCH_BYTES // 2:
+        plan.sweep = LANES
+    plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
+    rows = least(h.out, quotient(plan.chunk - 1, h.stride) + 1 + h.terms)
+    if not direct or (plan.flat and pool.pooled_strides[2] != w.out):
+        size = place(&plan.at_rows, size, rows * plan.row_pitch * real * plan.sweep)
+    size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
+    if plan.known == SAME:
+        size = place(&plan.at_edges, size, (w.size + 1) * 2)
+    if pool.argmax:
+        size = place_windows(pool, &plan.windows, 0, size)
+    if pool.packed:
+        size = place_indices(pool, LANES if plan.known == SAME else plan.team, rows, size)
+    return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
+
+
+cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t item, int64_t real,
+                          bint apart) noexcept nogil:
+    """The bands and the scratch of SCATTER: the sums of a band, of as many channels as fit; `apart`: with sums of its
+    own for each of three kernel columns, in whole planes."""
+    cdef MaxPool2d* pool = &plan.pool
+    cdef PoolAxis* h = &pool.h
+    cdef PoolAxis* w = &pool.w
+    cdef int64_t band, size = 0
+    pool.algorithm = SCATTER
+    # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
+    plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
+    if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
+        plan.sweep = LANES
+    plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
+    if (not pool.argmax and pool.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
+            and TEAM * h.size * w.size * real <= L2_BYTES // 2):
+        # The planes of all channels would leave the cache between two blocks. Fewer at a time read the words again, of
+        # which larger kernels have more.
+        plan.sweep = least(plan.sweep, most(TEAM, quotient(L2_BYTES // 4, h.size * w.size * real)))
+    band = h.size
+    pool.bands = 1
+    if apart:
+        pool.band = band
+        plan.apart = band * w.size
+    else:
+        band = split_rows(pool, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
+                          h.kernel - h.stride)
+        if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
+            # Then bands can be made where they stay, too.
+            pool.units = quotient(pool.units, pool.bands)
+            band = pool.band = round_up(band, h.stride)
+            pool.bands = ceil_div(h.size, band)
+            pool.units *= pool.bands
+            plan.aligned = True
+    # Places are counted in 16 bits.
+    plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
+                   and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
+    plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or pool.argmax else 1
+    plan.row_pitch = plan.block * w.out
+    plan.sum_pitch = band * w.size + (0 if pool.argmax and pool.bands == 1 else 1)     # for what lies outside
+    if apart:
+        plan.sum_pitch += 2 * plan.apart
+    size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)
+    if plan.placed or apart:
+        size = place(&plan.at_places, size, PLACE_WORDS * BLOCK * 2)        # apart: TEAM places of 4 bytes
+    size = place(&plan.at_sums, size, plan.sweep * plan.sum_pitch * real)
+    if pool.argmax:
+        size = place_windows(pool, &plan.windows, plan.apart, size)
+    if pool.packed:
+        size = place_indices(pool, pool.lanes, least(h.out, quotient(band - 1, h.stride) + 1 + h.terms), size)
+    return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
+
+
+cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
+    """The scratch of PLANES: the gradients and the sums of a group, unless they are summed where they lie."""
+    cdef MaxPool2d* pool = &plan.pool
+    cdef bint native = item == real and not pool.reduced
+    cdef bint grad_dense = pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out
+    cdef bint sums_dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
+    cdef int64_t size = 0
+    pool.algorithm = PLANES
+    pool.band = pool.h.size
+    pool.bands = 1
+    plan.row_pitch = pool.h.out * pool.w.out
+    plan.sum_pitch = pool.h.size * pool.w.size
+    if native and grad_dense and sums_dense:
+        return 0
+    size = place(&plan.at_rows, size, LANES * plan.row_pitch * real)
+    size = place(&plan.at_sums, size, LANES * plan.sum_pitch * real)
+    return place(&plan.at_cells, size, most(pool.w.size, LANES * pool.w.out) * item)
+
+
+cdef int64_t plan_each(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
+    """The bands and the scratch of EACH: the sums of a band, or of a part of its one row."""
+    cdef MaxPool2d* pool = &plan.pool
+    cdef int64_t size = 0
+    pool.packed = False
+    pool.algorithm = EACH
+    plan.block = least(pool.w.size, EACH_COLUMNS)
+    pool.band = least(pool.h.size, most(1, quotient(SCRATCH_BYTES // 2, pool.w.size * real)))
+    pool.bands = ceil_div(pool.h.size, pool.band)
+    pool.units *= pool.bands
+    size = place(&plan.at_sums, size, pool.band * plan.block * real)
+    return place(&plan.at_cells, size, plan.block * item)
+
+
+cdef int32_t known_columns(const PoolAxis* w) noexcept nogil:
+    if w.kernel == 3 and w.stride == 2:
+        return THREE_BY_TWO
+    if w.kernel == 2 and w.stride == 2:
+        return TWO_BY_TWO
+    if w.kernel == 3 and w.stride == 1:
+        return SAME if w.pad == 1 else THREE_BY_ONE
+    return ANY_COLUMNS
+
+
+cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, int64_t real) noexcept nogil:
+    """Where GATHER takes longer if a comparison leaves no mask of lanes: it compares at every kernel position, SCATTER
+    adds once for each window, but slowly to planes that leave the L2 cache before they are complete. The bounds, found
+    with AVX2, lie between the two. The sums are the same."""
+    cdef const PoolAxis* w = &pool.w
+    cdef int64_t positions = pool.h.size * w.size
+    cdef bint near = TEAM * positions * real <= L2_BYTES // 2
+    if known == SAME:
+        return False
+    if w.stride == 1:
+        if known:
+            return near or pool.argmax or item == 8
+        return near if pool.argmax else positions <= SHORT_PLANE
+    if pool.argmax and item == 2:
+        return positions <= (MIDDLE_PLANE if pool.disjoint else SHORT_PLANE)
+    if pool.argmax:
+        return near and (w.kernel == 3 or item == 8 or positions <= SHORT_PLANE)
+    # Bits: rows of 16 windows and more fill the vectors of GATHER.
+    if item == 2:
+        return positions <= (32 * 32 if pool.disjoint else 20 * 20)
+    if item == 4:
+        return w.kernel == 3 and positions <= 40 * 40
+    return near and (w.kernel == 3 or positions <= 32 * 32)
+
+
+cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t real, bint direct) noexcept nogil:
+    """Choose the algorithm; returns the bytes of scratch. What the order of the sums depends on is chosen by the
+    geometry and the dtype alone, not by the instruction set."""
+    # GATHER compares at every kernel position, a vector of windows at a time; SCATTER adds once for each window, one
+    # after the other. So GATHER takes kernels whose columns are compiled in, and in its general form those of a few
+    # positions, at strides that leave long classes of columns. Short rows of small planes would leave its vectors
+    # empty. The order of the sums is the same but for the columns SAME, which stay with GATHER. The rows of one channel
+    # must fit the scratch.
+    cdef const MaxPool2d* pool = <const MaxPool2d*>plan
+    cdef int32_t known = known_columns(&pool.w)
+    cdef bint small
+    if pool.algorithm == EACH:
+        return plan_each(<MaxPool2dScatterPlan*>plan, item, real)
+    small = pool.h.size * pool.w.size <= SMALL_PLANE
+    if pool.kernel_size <= 2 * least(pool.w.out, LANES) and (
+            known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
+            known == SAME or not small or pool.w.out > SMALL_ROW) and (
+            (context.kernels.lane_masks and not (pool.argmax and pool.w.out < LANES))
+            or not scatters_sooner(pool, known, item, real)) and (
+            (pool.h.terms + 5) * most(pool.w.size, pool.w.out) * real <= SCRATCH_BYTES):
+        # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
+        # indices, which leave the vectors of GATHER mostly empty.
+        if known == SAME and pool.argmax and (
+                pool.w.size <= APART_ROW and pool.h.size <= LISTED_WINDOWS // APART_ROW
+                and pool.h.out <= pool.h.size and pool.h.kernel <= MOST_PLACED):
+            return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, True)
+        return plan_gather(<MaxPool2dGatherPlan*>plan, context.threads, item, real, direct)
+    # Fewer windows than a vector of words holds leave the vectors empty in which SCATTER finds maxima; PLANES finds
+    # those of all channels in one go. Indices SCATTER adds as they are.
+    if small and not pool.argmax and (pool.h.out * pool.w.out < LANES or most(pool.h.kernel, pool.w.kernel)
+                                      > MOST_PLACED):
+        return plan_planes(<MaxPool2dScatterPlan*>plan, item, real)
+    return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, False)
+
+
+cdef int refuse_index(const MaxPool2d* plan, int face, int argument, int64_t bad, const char* value,
+                      const char* tail) noexcept nogil:
+    """The refusal of an index that lies outside its window; `bad` counts the windows."""
+    cdef Context context
+    cdef int64_t ow = bad % plan.w.out
+    cdef int64_t oh = bad // plan.w.out % plan.h.out
+    cdef int64_t c = bad // plan.w.out // plan.h.out % plan.channels
+    cdef int64_t n = bad // plan.w.out // plan.h.out // plan.channels
+    cdef int64_t top = oh * plan.h.stride - plan.h.pad
+    cdef int64_t left = ow * plan.w.stride - plan.w.pad
+    context.face = face
+    return refuse(ERR_INVALID, "%s[%lld, %lld, %lld, %lld] = %s: must lie inside window (n, c, oh, ow) = (%lld, "
+                  "%lld, %lld, %lld), in rows %lld to %lld and columns %lld to %lld of a plane of width %lld%s",
+                  name(&context, argument), <wide>n, <wide>c, <wide>oh, <wide>ow, value, <wide>n, <wide>c, <wide>oh,
+                  <wide>ow, <wide>most(top, 0), <wide>(least(top + plan.h.kernel, plan.h.size) - 1),
+                  <wide>most(left, 0), <wide>(least(left + plan.w.kernel, plan.w.size) - 1), <wide>plan.w.size, tail)
+
+
+cdef int explain_index(const void* plan_pointer, int face, char** data, int64_t bad) noexcept nogil:
+    cdef const MaxPool2d* plan = <const MaxPool2d*>plan_pointer
+    cdef char[TEXT] text
+    cdef int32_t narrow = 0
+    cdef int64_t index = 0
+    cdef const char* place = data[2] + plan.index_item * place_of(plan, bad, plan.index_strides)
+    if plan.index_item == 8:
+        memcpy(&index, place, sizeof(index))
+    else:
+        memcpy(&narrow, place, sizeof(narrow))
+        index = narrow
+    snprintf(text, TEXT, "%lld", <wide>index)
+    return refuse_index(plan, face, plan.index_argument, bad, text,
+                        choose(plan.index_argument == ARG_MASK, "; is it a mask of the layout \"argmax\"?", ""))
+
+
+cdef int64_t place_of(const MaxPool2d* plan, int64_t window, const int64_t* strides) noexcept nogil:
+    """Where the element of a window lies, in elements."""
+    cdef int64_t ow = window % plan.w.out
+    cdef int64_t oh = window // plan.w.out % plan.h.out
+    cdef int64_t c = window // plan.w.out // plan.h.out % plan.channels
+    cdef int64_t n = window // plan.w.out // plan.h.out // plan.channels
+    return n * strides[0] + c * strides[1] + oh * strides[2] + ow * strides[3]
+
+
+# --- mask_to_indices and indices_to_mask -----------------------------------------------------------------------------
+
+cdef int explain_source(const void* plan_pointer, int face, char** data, int64_t bad) noexcept nogil:
+    """As explain_index, of the indices that were to become a mask."""
+    cdef const MaxPool2dMasksPlan* plan = <const MaxPool2dMasksPlan*>plan_pointer
+    cdef char[TEXT] text
+    cdef const char* place = data[0] + item_size(plan.dtype) * place_of(&plan.pool, bad, plan.pool.pooled_strides)
+    if plan.dtype == DT_UINT64:
+        snprintf(text, TEXT, "%llu", (<const unsigned long long*>place)[0])
+    else:
+        snprintf(text, TEXT, "%lld", <wide>integer_at(place, plan.dtype))
+    return refuse_index(&plan.pool, face, ARG_INDICES, bad, text, "")
+
+
+cdef int64_t integer_at(const char* place, int dtype) noexcept nogil:
+    if dtype == DT_INT64:
+        return (<const int64_t*>place)[0]
+    if dtype in (DT_INT32, DT_UINT32):
+        return (<const int32_t*>place)[0] if dtype == DT_INT32 else <int64_t>(<const uint32_t*>place)[0]
+    if dtype in (DT_INT16, DT_UINT16):
+        return (<const int16_t*>place)[0] if dtype == DT_INT16 else <int64_t>(<const uint16_t*>place)[0]
+    return (<const int8_t*>place)[0] if dtype == DT_INT8 else <int64_t>(<const uint8_t*>place)[0]
+
+
+cdef int plan_conversion(const Context* context, const Tensor* self, const Tensor* source, const Tensor* to,
+                         bint to_mask, const MaxPool2dShapes* shapes, Executor** result) noexcept nogil:
+    """A plan for two tensors whose shapes and dtypes have been checked: `source` is read, `to` is dense."""
+    cdef Executor* executor = new_executor(context, MAX_POOL2D_WITH_MASK, sizeof(MaxPool2dMasksPlan))
+    cdef const Tensor* indices = source if to_mask else to
+    cdef MaxPool2dMasksPlan* plan
+    cdef MaxPool2d* pool
+    cdef int64_t band, size
+    if executor == NULL:
+        return refuse(ERR_CREATE_EXECUTOR, "executor: out of memory")
+    result[0] = executor
+    executor.tensors = 2
+    executor.tensor[0] = source[0]
+    executor.tensor[1] = to[0]
+    executor.roles[0] = READ
+    executor.roles[1] = WRITTEN
+    executor.arguments[0] = ARG_INDICES if to_mask else ARG_MASK
+    executor.arguments[1] = ARG_MASK if to_mask else ARG_INDICES
+    plan = <MaxPool2dMasksPlan*>executor.plan
+    pool = &plan.pool
+    if not start_plan(context, self, indices, self, NULL, shapes, 1, pool):
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    plan.dtype = indices.dtype
+    plan.none = not pool.argmax and indices.dtype in (DT_INT8, DT_INT16, DT_INT32, DT_INT64)
+    plan.coded = to_mask and not pool.argmax and pool.kernel_size <= CODED_KERNEL
+    band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
+    band = split_rows(pool, pool.h.out, band, context.threads, 0)
+    size = place(&plan.at_codes, 0, band * pool.w.out * 4)
+    if to_mask:
+        size = place(&plan.at_indices, size, band * pool.w.out * 8)
+        if divides_exactly(pool):
+            plan.reciprocal = ceil_div(1 << RECIPROCAL_BITS, pool.w.size)
+            size = place(&plan.at_offsets, size, 4 * band * pool.w.out * 4)
+        if plan.coded:
+            # The last vector of a row reaches beyond it.
+            size = place(&plan.at_band, size, LANES * (band * pool.w.out + LANES) * 2)
+    elif not pool.argmax:
+        size = place(&plan.at_offsets, size, pool.kernel_size * 8)
+        # Places are counted in 16 bits.
+        plan.block = least(pool.h.out, most(1, quotient(BLOCK, pool.w.out)))
+        if (pool.h.kernel > MOST_PLACED or pool.w.kernel > MOST_PLACED
+                or ((plan.block - 1) * pool.h.stride + pool.h.kernel) * pool.w.size >= 1 << 15):
+            plan.block = 0
+        if plan.block > 0:
+            size = place(&plan.at_band, size, 11 * BLOCK * 2)    # tops, lefts, 8 nibbles, places
+    executor.explain = explain_source
+    set_work(executor, context, context.kernels.row[MASKS_KERNEL][1 if to_mask else 0], pool.units,
+             traffic(indices, item_size(indices.dtype)) + (pool.mask_bytes if to_mask else pool.mask_end), size)
+    return SUCCESS
+
+
+cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
+                       const Tensor* indices, Executor** result) noexcept nogil:
+    cdef const Tensor* grad_output = c.tensors[0]
+    cdef const Tensor* self = c.tensors[1]
+    cdef const Tensor* grad_input = c.tensors[3]
+    cdef Executor* executor
+    cdef MaxPool2d* pool
+    cdef int64_t item = item_size(grad_output.dtype)
+    cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
+    cdef int64_t bytes, scratch, lanes, channels, batch
+    cdef int kernel = SCATTER_KERNEL
+    cdef int status = start_executor(context, c, most(sizeof(MaxPool2dGatherPlan), sizeof(MaxPool2dScatterPlan)),
+                                     result)
+    if status != SUCCESS:
+        return status
+    executor = result[0]
+    # Four channels are a unit where 16 would leave too few for the threads, unless they lie side by side.
+    channels = self.dims[self.rank - 3]
+    batch = self.dims[0] if self.rank == 4 else 1
+    lanes = LANES
+    if context.threads > 1 and grad_output.strides[self.rank - 3] != 1 and (
+            batch * ceil_div(channels, LANES) < UNITS_PER_THREAD * context.threads):
+        lanes = TEAM
+    pool = <MaxPool2d*>executor.plan
+    if not start_plan(context, self, grad_output, grad_input, indices, shapes, lanes, pool):
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    if pool.argmax:
+        executor.explain = explain_index
+    bytes = traffic(grad_output, item) + traffic(grad_input, item)
+    bytes += pool.mask_end if indices == NULL else traffic(indices, pool.index_item)
+    scratch = plan_rows(executor.plan, context, item, real,
+                        item == real and pool.pooled_strides[3] == 1 and not pool.reduced)
+    if pool.algorithm == GATHER:
+        kernel = GATHER_KERNEL
+        (<MaxPool2dGatherPlan*>executor.plan).far = bytes > FAR_BYTES
+    set_work(executor, context, context.kernels.row[kernel][slot_of(grad_output.dtype)], pool.units, bytes, scratch)
+    return SUCCESS
+
+
+cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nogil:
+    """The scratch of the forward; EACH needs none."""
+    cdef MaxPool2d* pool = &plan.pool
+    cdef PoolAxis* h = &pool.h
+    cdef PoolAxis* w = &pool.w
+    cdef int64_t slot, row
+    cdef int64_t size = 0
+    if pool.algorithm == EACH:
+        return 0
+    # A kernel that is mostly padding is scanned too: phases would be as long as the kernel.
+    pool.algorithm = (PHASES if w.stride <= MOST_PHASES and w.out >= LEAST_WINDOWS and w.kernel <= 2 * w.size
+                      else SCAN)
+    # A phase of a row holds a value for every window and every step of the kernel, and a vector more.
+    plan.phases = least(w.stride, w.kernel)
+    plan.phase_pitch = round_up(w.out + w.terms - 1, LANES) + LANES
+    plan.row_pitch = round_up(w.out, LANES) + LANES
+    slot = plan.phase_pitch * plan.phases * real
+    row = plan.row_pitch * real
+    plan.lines = 1
+    if pool.algorithm == PHASES:
+        # Rows that the next windows need too are split again: of a few kernels' height that is a small part.
+        plan.kept = most(quotient(ROWS_BYTES, slot), h.kernel if h.kernel <= h.stride else KEPT_KERNELS * h.kernel)
+        plan.kept = most(least(plan.kept, quotient(TALL_BYTES, slot)), 1)
+        plan.kept = least(plan.kept, (pool.band - 1) * h.stride + h.kernel) if w.kernel <= MOST_COLUMNS else 1
+        if plan.kept >= h.kernel:
+            plan.lines = quotient(plan.kept - h.kernel, h.stride) + 1
+    size = place(&plan.at_rows, size, plan.kept * slot)
+    size = place(&plan.at_cells, size, w.size * real)
+    size = place(&plan.at_maxima, size, plan.lines * row)
+    size = place(&plan.at_best, size, row)
+    size = place(&plan.at_labels, size, row)
+    size = place(&plan.at_starts, size, row)
+    size = place(&plan.at_firsts, size, row)
+    size = place(&plan.at_places, size, plan.lines * plan.row_pitch * 4)
+    if plan.coded:
+        # The last vector of a row reaches beyond it.
+        size = place(&plan.at_codes, size, LANES * (pool.band * w.out + LANES) * 2)
+    return size
+
+
+cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
+                     const Tensor* indices, Executor** result) noexcept nogil:
+    cdef const Tensor* self = c.tensors[0]
+    cdef const Tensor* out = c.tensors[1]
+    cdef Executor* executor
+    cdef MaxPool2dForwardPlan* plan
+    cdef MaxPool2d* pool
+    cdef int64_t item = item_size(self.dtype)
+    cdef int64_t band, bytes, scratch
+    cdef int status = start_executor(context, c, sizeof(MaxPool2dForwardPlan), result)
+    if status != SUCCESS:
+        return status
+    executor = result[0]
+    plan = <MaxPool2dForwardPlan*>executor.plan
+    pool = &plan.pool
+    if not start_plan(context, self, out, self, indices, shapes, 1, pool):
+        set_work(executor, context, NULL, 0, 0, 0)
+        return SUCCESS
+    plan.coded = not pool.argmax and pool.kernel_size <= CODED_KERNEL and pool.w.out <= CODED_ROW
+    band = pool.h.out
+    if plan.coded:
+        band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
+    split_rows(pool, pool.h.out, band, context.threads, 0)
+    scratch = plan_windows(plan, 8 if self.dtype == DT_DOUBLE else 4)
+    bytes = traffic(self, item) + traffic(out, item)
+    bytes += pool.mask_bytes if indices == NULL else traffic(indices, pool.index_item)
+    set_work(executor, context, context.kernels.row[FORWARD_KERNEL][slot_of(self.dtype)], pool.units, bytes, scratch)
+    return SUCCESS
+
+
+cdef Fact* add_pool(const MaxPool2d* pool, Fact* fact) noexcept nogil:
+    fact = add_pair(fact, "kernelSize", pool.full_kernel[0], pool.full_kernel[1])
+    fact = add_pair(fact, "stride", pool.full_stride[0], pool.full_stride[1])
+    return add_pair(fact, "padding", pool.full_pad[0], pool.full_pad[1])

@@ -1,0 +1,48 @@
+# cython: cdivision=True
+"""The words of a bit mask from codes: of each window and channel the kernel position of its maximum."""
+from libc.stdint cimport int64_t, uint16_t
+
+from aclnn_bw._core.arithmetic cimport least
+from aclnn_bw._core.max_pool2d cimport LANES
+from aclnn_bw._kernels.simd cimport (
+    VECTOR_BYTES, simd_copy_first, simd_load, simd_mark_equal_2, simd_store, vector, zero,
+)
+
+
+cdef inline void mark(vector* word, vector* next_word, const uint16_t* codes, int64_t pitch, int lanes,
+                      int64_t code) noexcept nogil:
+    cdef vector seen
+    cdef int j
+    for j in range(lanes):
+        simd_load(&seen, codes)
+        simd_mark_equal_2(word, &seen, code, 1 << j)
+        simd_mark_equal_2(next_word, &seen, code + 1, 1 << j)
+        codes += pitch
+
+
+cdef inline void make_words(char* words, char* next_words, const uint16_t* codes, int64_t pitch, int64_t lanes,
+                            int64_t code, int64_t n) noexcept nogil:
+    """words[i] has bit j set where codes[j*pitch + i] == code, for j < lanes and i < n; next_words has those of the
+    next code, and may be the same memory if no window has that. Beyond a row of codes others lie, or the margin."""
+    cdef int64_t width = VECTOR_BYTES // 2
+    cdef int64_t i = 0
+    cdef vector word, next_word
+    cdef char[VECTOR_BYTES] block
+    while True:
+        word = next_word = zero(&word)
+        if lanes == LANES:
+            mark(&word, &next_word, codes + i, pitch, LANES, code)
+        else:
+            mark(&word, &next_word, codes + i, pitch, <int>lanes, code)
+        if n < width:
+            simd_store(<char*>block, &next_word)
+            simd_copy_first(next_words, <const char*>block, <size_t>(2 * n), sizeof(block))
+            simd_store(<char*>block, &word)
+            simd_copy_first(words, <const char*>block, <size_t>(2 * n), sizeof(block))
+            return
+        simd_store(next_words + 2 * i, &next_word)
+        simd_store(words + 2 * i, &word)
+        i += width
+        if i >= n:
+            return
+        i = least(i, n - width)

@@ -1,0 +1,23 @@
+/* Average pooling. */
+#ifndef ACLNN_BW_ACLNN_AVGPOOL2D_H
+#define ACLNN_BW_ACLNN_AVGPOOL2D_H
+
+#include "aclnn/acl_meta.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Phase 1: checks the arguments and plans the work. A refusal leaves *workspaceSize and *executor as they were. */
+ACL_FUNC_VISIBILITY aclnnStatus aclnnAvgPool2dGetWorkspaceSize(
+    const aclTensor *self, const aclIntArray *kernelSize, const aclIntArray *strides, const aclIntArray *paddings,
+    const bool ceilMode, const bool countIncludePad, const int64_t divisorOverride, const int8_t cubeMathType,
+    aclTensor *out, uint64_t *workspaceSize, aclOpExecutor **executor);
+/* Phase 2: runs the executor, with a workspace of the size that phase 1 has told. */
+ACL_FUNC_VISIBILITY aclnnStatus aclnnAvgPool2d(
+    void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, const aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,221 @@
+"""Im2col: bit for bit against the twin and PyTorch, what it refuses, and that its gradient is its adjoint."""
+
+import numpy as np
+import pytest
+from engine_helpers import Spec, refusal
+from fuzz.calls import DTYPES
+from helpers import LAYOUTS, Guarded, assert_same_bytes, guarded_copy, numpy_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operators.base import REAL
+from operators.im2col import column_shape, converted
+from operators.im2col_backward import im2col
+from operators.replication_pad2d import ON_HOST
+from test_replication_pad2d_forward import same_bits, some_bits
+
+import aclnn_bw as a
+
+INVALID, NULL = a.ACLNN_ERR_PARAM_INVALID, a.ACLNN_ERR_PARAM_NULLPTR
+# kernel, dilation, padding, stride
+GEOMETRIES = [
+    (3, 1, 1, 1), (1, 1, 0, 1), (2, 1, 0, 2), (3, 2, 2, 1), ((2, 3), (1, 2), (1, 2), (2, 1)), (3, 1, 1, 2),
+    (5, 1, 2, 1), (4, 1, 0, 4), ((1, 7), 1, (0, 3), (2, 5)), (3, 1, 20, 3), (3, 1, 0, 1), (3, 1, 2, 1),
+]  # fmt: skip
+SHAPES = [(2, 3, 9, 10), (1, 19, 7, 7), (3, 12, 33), (1, 1, 8, 200)]
+
+
+@pytest.mark.parametrize("dtype", ON_HOST)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_every_dtype_bit_for_bit(rng, dtype, shape, geometry):
+    x = some_bits(rng, shape, dtype)
+    same_bits(a.im2col(x, *geometry), im2col(x, *geometry))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("out_layout", LAYOUTS)
+def test_layouts(rng, dtype, layout, out_layout):
+    cases = ((2, 5, 6, 7), (3, 1, 1, 1)), ((1, 35, 9, 18), (3, 1, 0, 3)), ((1, 2, 5, 80), (2, 1, 0, 2))
+    for shape, geometry in cases:
+        guarded = guarded_copy(some_bits(rng, shape, dtype), layout)
+        # Layouts are those of images: the windows are the columns of one.
+        n, rows, length = column_shape(shape, *geometry)
+        out = Guarded((1, n, rows, length), DTYPES[dtype], out_layout)
+        assert a.im2col(guarded.view, *geometry, out=out.view[0]) is not None
+        wanted = im2col(np.ascontiguousarray(guarded.view), *geometry)
+        same_bits(np.ascontiguousarray(out.view[0]), wanted)
+        out.assert_outside_untouched()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("channels", [1, 3, 17, 70])
+@pytest.mark.parametrize("geometry", GEOMETRIES[:5], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+def test_windows_whose_positions_lie_side_by_side(rng, dtype, channels, geometry, turned):
+    """`out` as (N, L, C*kH*kW) in memory: what a matrix product takes."""
+    x = some_bits(rng, (2, channels, 11, 14), dtype)
+    n, rows, length = column_shape(x.shape, *geometry)
+    out = np.empty((n, length, rows), DTYPES[dtype]).swapaxes(1, 2)
+    if turned:
+        x = np.ascontiguousarray(np.moveaxis(x, 1, -1)).transpose(0, 3, 1, 2)
+    assert a.im2col(x, *geometry, out=out) is out
+    same_bits(np.ascontiguousarray(out), im2col(np.ascontiguousarray(x), *geometry))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
+@pytest.mark.parametrize("geometry", [(3, 1, 1, 1), (3, 1, 1, 2), (3, 2, 0, 1)], ids=str)
+def test_beyond_the_caches(rng, threads, dtype, geometry):
+    x = some_bits(rng, (30_000_000 // 9 // 60**2 // DTYPES[dtype].itemsize * geometry[3] ** 2 + 1, 60, 61), dtype)
+    with a.num_threads(threads):
+        same_bits(a.im2col(x, *geometry), im2col(x, *geometry))
+
+
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("out_dtype", REAL)
+@pytest.mark.parametrize("out_layout", ["contiguous", "channels_last", "every_second_column"])
+def test_out_of_another_dtype_is_rounded_once(rng, dtype, out_dtype, out_layout):
+    x = rng.standard_normal((2, 3, 9, 11)) * 2.0 ** rng.integers(-30, 20, (2, 3, 9, 11))
+    x.flat[:4] = np.inf, -0.0, 1 + 2.0**-11 + 2.0**-30, 1 + 2.0**-8 + 2.0**-40
+    x = converted(x, DTYPES[dtype])
+    wanted = converted(im2col(x, 3, 1, 1), DTYPES[out_dtype])
+    out = Guarded((1, *wanted.shape), DTYPES[out_dtype], out_layout)
+    a.im2col(x, 3, 1, 1, out=out.view[0])
+    same_bits(np.ascontiguousarray(out.view[0]), wanted)
+    out.assert_outside_untouched()
+
+
+def test_the_example():
+    x = np.arange(1, 10).reshape(1, 3, 3)
+    assert a.im2col(x, (2, 2), (2, 1), (0, 1), (1, 2)).tolist() == [[0, 2], [1, 3], [0, 8], [7, 9]]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dilation", "padding", "stride"),
+    [
+        (2, 2**62, 2**61, 2**62), (1, 1, 2**61, 2**62), (3, 2**61, 2**61, 1), (3, (2**62 - 1, 1), (2**62 - 1, 1), 1),
+        (1, 2**63 - 1, 0, 2**63 - 1), (2, 2**63 - 1, 2**62, 2**63 - 1),
+    ],
+)  # fmt: skip
+def test_far_windows(rng, kernel, dilation, padding, stride):
+    x = some_bits(rng, (2, 5, 6), "float32")
+    same_bits(a.im2col(x, kernel, dilation, padding, stride), im2col(x, kernel, dilation, padding, stride))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "bool"])
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_parity_with_torch(rng, dtype, geometry):
+    torch = pytest.importorskip("torch")
+    x = some_bits(rng, (2, 3, 9, 11), dtype)
+    tensor = torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) if dtype == "bfloat16" else torch.from_numpy(x)
+    pairs = [list(value) if isinstance(value, tuple) else [value, value] for value in geometry]
+    wanted = numpy_of(torch.ops.aten.im2col(tensor, *pairs))
+    (assert_same_bytes if x.dtype.kind == "f" or dtype == "bfloat16" else np.testing.assert_array_equal)(
+        a.im2col(x, *geometry), wanted
+    )
+
+
+pair = st.tuples(st.integers(1, 4), st.integers(1, 4))
+
+
+@settings(max_examples=200)
+@given(
+    st.tuples(st.integers(1, 2), st.integers(1, 18), st.integers(1, 9), st.integers(1, 20)),
+    pair, pair, st.tuples(st.integers(0, 4), st.integers(0, 4)), pair, st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_the_gradient_is_the_adjoint(shape, kernel, dilation, padding, stride, seed):
+    """<forward(x), y> == <x, backward(y)>, exactly: whole numbers."""
+    geometry = kernel, dilation, padding, stride
+    sizes = zip(shape[2:], padding, dilation, kernel, strict=True)
+    if min(size + 2 * p - d * (k - 1) for size, p, d, k in sizes) < 1:
+        return
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-9, 10, shape).astype(float)
+    y = rng.integers(-9, 10, column_shape(shape, *geometry)).astype(float)
+    assert np.vdot(a.im2col(x, *geometry), y) == np.vdot(x, a.im2col_backward(y, shape[2:], *geometry))
+
+
+def phase_1(x, kernel, dilation, padding, stride, out):
+    built = [value.build() if isinstance(value, Spec) else value for value in (x, out)]
+    return a.aclnnIm2colGetWorkspaceSize(built[0], kernel, dilation, padding, stride, built[1])
+
+
+X, OUT = Spec((2, 3, 8, 9)), Spec((2, 27, 72), format=a.ACL_FORMAT_ND)
+K, D, P, S = (3, 3), (1, 1), (1, 1), (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "pattern"),
+    [
+        ((None, None, None, None, None, None), NULL, "^self"),
+        ((X, None, None, None, None, None), NULL, "^kernelSize"),
+        ((X, K, None, None, None, None), NULL, "^dilation"),
+        ((X, K, D, None, None, None), NULL, "^padding"),
+        ((X, K, D, P, None, None), NULL, "^stride"),
+        ((X, K, D, P, S, None), NULL, "^out"),
+        ((X.but(dtype=a.ACL_INT32), K, D, P, S, OUT.but(dtype=a.ACL_INT8)), INVALID, r"^self\.dtype = ACL_INT32"),
+        ((X.but(format=a.aclFormat.ACL_FORMAT_NC1HWC0), K, D, P, S, OUT.but(dtype=a.ACL_DOUBLE)), INVALID,
+         r"^out\.dtype = ACL_DOUBLE"),
+        ((X.but(format=a.aclFormat.ACL_FORMAT_NC1HWC0), K, D, P, S, OUT), INVALID, r"^self\.format"),
+        ((X, K, D, P, S, OUT.but(format=a.aclFormat.ACL_FORMAT_NC1HWC0)), INVALID, r"^out\.format"),
+        ((X.but(shape=(8, 9), format=a.ACL_FORMAT_ND), (3,), D, P, S, OUT), INVALID, r"^self\.rank = 2"),
+        ((X.but(shape=(2, 3, 0, 9)), (3,), D, P, S, OUT), INVALID, r"^self\.shape = \(2, 3, 0, 9\)"),
+        ((X, (3,), (1,), P, S, OUT), INVALID, r"^len\(kernelSize\) = 1: must be 2"),
+        ((X, K, (1,), (1,), S, OUT), INVALID, r"^len\(dilation\) = 1: must be 2"),
+        ((X, (0, 3), D, (1,), (1,), OUT), INVALID, r"^len\(padding\) = 1: must be 2"),
+        ((X, (0, 3), D, P, (1,), OUT), INVALID, r"^len\(stride\) = 1: must be 2"),
+        ((X, (3, 0), D, P, (0, 1), OUT), INVALID, r"^kernelSize\[1\] = 0: must be >= 1"),
+        ((X, K, (0, 1), P, (0, 1), OUT), INVALID, r"^stride\[0\] = 0: must be >= 1"),
+        ((X, K, (0, 1), (-1, 1), S, OUT), INVALID, r"^dilation\[0\] = 0: must be >= 1"),
+        ((X, K, D, (1, -1), S, OUT), INVALID, r"^padding\[1\] = -1: must be >= 0"),
+        ((X, (11, 3), D, P, S, OUT.but(shape=(2, 27))), INVALID, r"^self\.shape = \(2, 3, 8, 9\): H = 8 is too small"),
+        ((X, K, (1, 6), P, S, OUT), INVALID, "W = 9 is too small for kernelSize = 3, dilation = 6 and padding = 1"),
+        ((X, K, D, P, S, OUT.but(shape=(27, 72))), INVALID, r"^out\.rank = 2: must be 3"),
+        ((X, K, D, P, S, OUT.but(shape=(2, 27, 71))), INVALID, r"^out\.shape = \(2, 27, 71\).*\(2, 27, 72\)"),
+        ((X, K, D, (2**62, 2**62), S, OUT), INVALID, r"^self\.shape = .*more columns"),
+        ((X, K, D, (2**63 - 1, 0), S, OUT), INVALID, r"^self\.shape = .*more columns"),
+    ],
+)
+def test_refusals_in_order(arguments, status, pattern):
+    with a.soc("Ascend910B"), refusal(status, pattern):
+        phase_1(*arguments)
+
+
+@pytest.mark.parametrize("product", ["Ascend910", "Ascend310P"])
+def test_products_that_lack_it(product):
+    with a.soc(product), refusal(INVALID, f"{product} does not have Im2col"):
+        phase_1(X, K, D, P, S, OUT)
+
+
+@pytest.mark.parametrize(("dtype", "out_dtype"), [("int32", "float32"), ("float32", "int32"), ("complex64", "float32"),
+                                                  ("int8", "uint8")])  # fmt: skip
+def test_only_real_numbers_are_converted(dtype, out_dtype):
+    x, out = np.ones((1, 3, 3), dtype), np.zeros((1, 9), out_dtype)
+    with refusal(INVALID, r"^out\.dtype = .*must equal self\.dtype"):
+        a.im2col(x, 1, out=out)
+    assert not out.any()
+
+
+def test_an_empty_batch_is_nothing_to_do():
+    x = np.empty((0, 3, 8, 9))
+    assert a.im2col(x, 3, 1, 1).shape == (0, 27, 72)
+
+
+def test_what_is_chosen():
+    def chosen(x, geometry, out):
+        pairs = [[value, value] for value in geometry]
+        return a.aclnnIm2colGetWorkspaceSize(x, *pairs, out)[1].explain().algorithm
+
+    def empty(x, geometry, dtype="float32"):
+        return np.empty(column_shape(x.shape, *geometry), dtype)
+
+    x = np.zeros((1, 8, 16, 16), np.float32)
+    last = np.zeros((1, 16, 16, 8), np.float32).transpose(0, 3, 1, 2)
+    for image, geometry, out, wanted in (
+        (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "ROWS"),
+        (x, (4, 1, 0, 4), empty(x, (4, 1, 0, 4)), "TURNED"),
+        (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1), "float16"), "PIECES"),
+        (last, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "PACKED"),
+    ):
+        assert wanted in chosen(image, geometry, out)

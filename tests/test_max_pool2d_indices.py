@@ -1,0 +1,334 @@
+"""MaxPool2dWithIndices and its backward: beside their twin and PyTorch, planes and kernels of any size, refusals."""
+
+import importlib.util
+from itertools import product
+
+import ml_dtypes
+import numpy as np
+import pytest
+import reference
+from engine_helpers import Spec, refusal
+from helpers import DTYPES, LAYOUTS, Guarded, assert_same_bytes, guarded_copy, normal, sprinkled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operators import OPERATORS
+from operators.max_pool import Pool, assert_is_max_pool2d_backward, max_pool2d
+
+import aclnn_bw as a
+
+INVALID, NULL = a.ACLNN_ERR_PARAM_INVALID, a.ACLNN_ERR_PARAM_NULLPTR
+POOLS = [
+    Pool((2, 3, 9, 10), 2), Pool((1, 19, 12, 33), 3, 2, 1), Pool((3, 12, 33), 3, 1, 1), Pool((2, 5, 7, 7), 3, 1, 1),
+    Pool((1, 2, 14, 14), 3, 2, 1, True), Pool((2, 18, 8, 8), (2, 5), (1, 3), (1, 2), True),
+    Pool((1, 3, 20, 21), 7, 2, 3),
+    Pool((1, 4, 5, 6), 1), Pool((1, 2, 9, 9), 9), Pool((1, 1, 40, 70), (1, 40), (1, 8)), Pool((1, 2, 4, 90), 3, 9, 1),
+]  # fmt: skip
+every_pool = pytest.mark.parametrize("pool", POOLS, ids=str)
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+every_index = pytest.mark.parametrize("index", [np.int32, np.int64])
+
+
+def forward(pool, x, **keywords):
+    return a.max_pool2d_with_indices(x, *pool.attributes, **keywords)
+
+
+def backward(pool, grad, indices, **keywords):
+    return a.max_pool2d_with_indices_backward(grad, pool.input_shape, *pool.attributes, indices, **keywords)
+
+
+@every_pool
+@every_dtype
+@every_index
+def test_maxima_and_indices_are_the_twins(rng, pool, dtype, index):
+    for x in (pool.values(rng, dtype), sprinkled(np.round(pool.values(rng, dtype)), rng, 0.3)):
+        maxima, places = max_pool2d(x.astype(np.float64), *pool[1:])
+        out, indices = np.empty(pool.output_shape, x.dtype), np.empty(pool.output_shape, index)
+        found = forward(pool, x, out=out, indices=indices)
+        assert found[0] is out
+        assert found[1] is indices
+        assert_same_bytes(out, maxima.astype(x.dtype))
+        assert np.array_equal(indices, places)
+
+
+@every_pool
+@every_dtype
+@every_index
+def test_gradients_are_within_the_error_bound(rng, pool, dtype, index):
+    grad, places = pool.gradients(rng, dtype), pool.indices(rng)
+    found = backward(pool, grad, places.astype(index))
+    assert_is_max_pool2d_backward(found, grad, pool.hits(places), pool)
+    # The mask of the layout "argmax" holds the same numbers, and sums are made in the same order.
+    if reference.pair(pool.kernel_size) != (1, 1):
+        mask = pool.mask(places, "argmax")
+        same = a.max_pool2d_with_mask_backward(grad, pool.input_shape, mask, *pool.attributes, mask_layout="argmax")
+        assert_same_bytes(found, same)
+
+
+@every_dtype
+@every_index
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_change_no_bit(rng, dtype, index, layout):
+    for pool in POOLS[:6]:
+        x = guarded_copy(pool.values(rng, dtype), layout)
+        wanted = forward(pool, np.ascontiguousarray(x.view))
+        out, indices = (Guarded(pool.output_shape, np.dtype(one), layout) for one in (DTYPES[dtype], index))
+        forward(pool, x.view, out=out.view, indices=indices.view)
+        assert_same_bytes(np.ascontiguousarray(out.view), wanted[0])
+        assert np.array_equal(indices.view, wanted[1])
+        grad = guarded_copy(pool.gradients(rng, dtype), layout)
+        to = Guarded(pool.input_shape, DTYPES[dtype], layout)
+        assert backward(pool, grad.view, indices.view, out=to.view) is to.view
+        assert_same_bytes(np.ascontiguousarray(to.view), backward(pool, np.ascontiguousarray(grad.view), wanted[1]))
+        for guarded in (out, indices, to):
+            guarded.assert_outside_untouched()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_the_backward_is_the_adjoint_of_reading_at_the_indices(data):
+    """<x at the indices, y> == <x, backward(y)>, to the bit for small integers: the forward once it has chosen."""
+    kernel = data.draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    stride = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    padding = tuple(data.draw(st.integers(0, k // 2)) for k in kernel)
+    sizes = [data.draw(st.integers(max(k - 2 * p, 1), 20)) for k, p in zip(kernel, padding, strict=True)]
+    shape = (data.draw(st.integers(1, 2)), data.draw(st.integers(1, 5)), *sizes)
+    pool = Pool(shape, kernel, stride, padding, data.draw(st.booleans()))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    x, y = (rng.integers(-9, 10, one).astype(np.float32) for one in (shape, pool.output_shape))
+    out, indices = forward(pool, x)
+    read = np.take_along_axis(x.reshape(*shape[:2], -1), indices.reshape(*shape[:2], -1), -1)
+    assert np.array_equal(out.reshape(read.shape), read)
+    assert np.vdot(out, y) == np.vdot(x, backward(pool, y, indices))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
+@pytest.mark.torch
+@every_pool
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_beside_torch(rng, pool, dtype):
+    import torch
+
+    pairs = [
+        list(reference.pair(value if value is not None else pool.kernel_size))
+        for value in (pool.kernel_size, pool.stride, pool.padding, 1)
+    ]
+    for values in (normal(rng, pool.input_shape, dtype), sprinkled(normal(rng, pool.input_shape, dtype), rng, 0.2)):
+        x = torch.from_numpy(values)
+        wanted = torch.ops.aten.max_pool2d_with_indices(x, *pairs, pool.ceil_mode)
+        found = forward(pool, x)
+        assert all(isinstance(one, torch.Tensor) for one in found)
+        torch.testing.assert_close(found[0], wanted[0], rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(found[1], wanted[1])
+        # Small integers are exact in any order.
+        grad = torch.from_numpy(rng.integers(-9, 10, pool.output_shape).astype(dtype))
+        sums = torch.ops.aten.max_pool2d_with_indices_backward(grad, x, *pairs, pool.ceil_mode, wanted[1])
+        named = {"kernel_size": pairs[0], "stride": pairs[1], "padding": pairs[2], "dilation": [1, 1],
+                 "ceil_mode": pool.ceil_mode, "indices": wanted[1]}  # fmt: skip
+        assert torch.equal(a.max_pool2d_with_indices_backward(grad, x, **named), sums)
+
+
+# ---- results that are given ------------------------------------------------------------------------------------------
+
+
+def test_one_result_is_given_and_the_other_made(rng):
+    pool = POOLS[1]
+    x = pool.values(rng, "float32")
+    wanted = forward(pool, x)
+    assert wanted[1].dtype == np.int64
+    out, indices = np.empty_like(wanted[0]), np.empty(pool.output_shape, np.int32)
+    for results in ({"out": out}, {"indices": indices}):
+        found = forward(pool, x, **results)
+        for name, one, right in zip(("out", "indices"), found, wanted, strict=True):
+            assert (one is results.get(name)) == (name in results)
+            assert np.array_equal(one, right)
+
+
+@pytest.mark.parametrize("layout", ["bitmask", "argmax"])
+def test_a_mask_and_its_maxima_are_given(rng, layout):
+    pool = POOLS[1]
+    x = pool.values(rng, "float32")
+    wanted = a.max_pool2d_with_mask(x, *pool.attributes, mask_layout=layout)
+    out, mask = (np.full_like(one, 77) for one in wanted)
+    for results in ({"out": out}, {"mask_out": mask}, {"out": out, "mask_out": mask}):
+        found = a.max_pool2d_with_mask(x, *pool.attributes, mask_layout=layout, **results)
+        for name, one, right in zip(("out", "mask_out"), found, wanted, strict=True):
+            assert (one is results.get(name)) == (name in results)
+            assert_same_bytes(one, right)
+    with refusal(INVALID, r"^mask_out\.rank = 2: must equal self\.rank"):
+        a.max_pool2d_with_mask(x, *pool.attributes, mask_layout=layout, mask_out=np.empty((1, 2), np.int8))
+    with refusal(INVALID, r"^mask_out\.dtype = uint8: must be int8"):
+        a.max_pool2d_with_mask(x, *pool.attributes, mask_out=np.empty(mask.shape, np.uint8), out=out)
+    assert_same_bytes(mask, wanted[1])
+    with refusal(INVALID, r"^indices\.dtype = int16: must be int32 or int64"):
+        forward(pool, x, indices=np.empty(pool.output_shape, np.int16))
+
+
+# ---- huge kernels and planes -----------------------------------------------------------------------------------------
+
+
+def windows_of(pool):
+    """Of each window its rows and its columns in the image, by Python's own integers."""
+    axes = []
+    strides = reference.pair(pool.kernel_size if pool.stride is None else pool.stride)
+    for size, out, k, s, p in zip(
+        pool.input_shape[-2:], pool.output_shape[-2:], reference.pair(pool.kernel_size), strides,
+        reference.pair(pool.padding), strict=True,
+    ):  # fmt: skip
+        axes.append([range(max(o * s - p, 0), min(o * s - p + k, size)) for o in range(out)])
+    return axes
+
+
+HUGE = (2**31, 2**31 + 3, 2**40, 2**62 + 5, 2**63 - 1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_kernels_may_be_longer_than_any_image(seed):
+    """Windows are clipped to the image, so that a kernel of any length is one; no product of them overflows."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 8, 2).tolist()
+    kernel, padding, stride = [], [], []
+    for n in size:
+        k = int(rng.choice(HUGE))
+        edge = max(-(-(k - n) // 2), 0)  # with less padding no window fits
+        p = k // 2 - int(rng.integers(0, min(3, k // 2 - edge + 1)))
+        kernel.append(k)
+        padding.append(max(p, edge))
+        stride.append(int(rng.choice([1, 2, 3, 5, n + 1, 2**31, 2**62])))
+    if rng.random() < 0.3:
+        kernel[0], padding[0], stride[0] = 1, 0, 1
+    pool = Pool((1, 2, *size), tuple(kernel), tuple(stride), tuple(padding), bool(rng.random() < 0.4))
+    x = rng.integers(0, 9, pool.input_shape).astype(np.float32)
+    grad = rng.integers(0, 9, pool.output_shape).astype(np.float32)
+    out, indices = forward(pool, x)
+    wanted = np.zeros_like(x)
+    rows, columns = windows_of(pool)
+    for c, (oh, row), (ow, column) in product(range(2), enumerate(rows), enumerate(columns)):
+        window = x[0, c, row.start : row.stop, column.start : column.stop]
+        place = np.unravel_index(window.argmax(), window.shape)
+        assert out[0, c, oh, ow] == window.max()
+        assert indices[0, c, oh, ow] == (row.start + place[0]) * size[1] + column.start + place[1]
+        wanted[0, c].reshape(-1)[indices[0, c, oh, ow]] += grad[0, c, oh, ow]
+    assert np.array_equal(backward(pool, grad, indices), wanted)
+
+
+def test_planes_that_int32_does_not_count(rng):
+    """The forward reads them straight from memory: nothing but the shape is huge here."""
+    width = 2**31 + 10
+    row = np.broadcast_to(np.float32(3), (1, 1, 1, width))
+    kernel, stride = (1, 2**30 + 7), (1, 2**30)
+    out, indices = np.empty((1, 1, 1, 2), np.float32), np.empty((1, 1, 1, 2), np.int64)
+    with a.soc("Host"):
+        _, executor = a.aclnnMaxPool2dWithIndicesGetWorkspaceSize(row, kernel, stride, [0], [1], False, out, indices)
+    assert executor.explain().algorithm == "EACH"
+    with refusal(INVALID, r"^self\.shape = .*: H \* W must be <= 2147483647 for indices of int32"):
+        a.max_pool2d_with_indices(row, kernel, stride, indices=np.empty((1, 1, 1, 2), np.int32))
+    with a.soc("Ascend910B"), refusal(INVALID, r"^self\.shape = .*: H \* W must be <= 2147483647"):
+        a.aclnnMaxPool2dWithIndicesGetWorkspaceSize(row, kernel, stride, [0], [1], False, out, indices)
+    # Tall: a row of windows a few elements wide, at both ends of the plane.
+    tall = np.broadcast_to(rng.permutation(6).astype(np.float32), (1, 1, 2**29, 6))
+    found, places = a.max_pool2d_with_indices(tall, (2, 3), (2**29 - 2, 3))
+    best = [int(tall[0, 0, 0, :3].argmax()), 3 + int(tall[0, 0, 0, 3:].argmax())]
+    assert np.array_equal(found[0, 0], [tall[0, 0, 0, best]] * 2)
+    assert places[0, 0].tolist() == [best, [(2**29 - 2) * 6 + one for one in best]]
+
+
+@pytest.mark.slow
+def test_the_gradient_of_a_plane_that_int32_does_not_count():
+    """4 GiB of float16."""
+    shape, kernel, stride = (1, 1, 2**11 + 1, 2**20), (2, 2**19), (2**11 - 1, 2**19)
+    places = np.array([[5, 2**20 - 1], [(2**11) * 2**20 + 2, (2**11) * 2**20 + 2**19]])[None, None]
+    grad = np.array([[1, 2], [3, 4]], np.float16)[None, None]
+    found = a.max_pool2d_with_indices_backward(grad, shape, kernel, stride, 0, 1, False, places).reshape(-1)
+    at = np.flatnonzero(found)
+    assert at.tolist() == places.reshape(-1).tolist()
+    assert found[at].tolist() == [1, 2, 3, 4]
+    places[0, 0, 1, 0] -= 2**31
+    with refusal(INVALID, r"^indices\[0, 0, 1, 0\] = 2: must lie inside window"):
+        a.max_pool2d_with_indices_backward(grad, shape, kernel, stride, 0, 1, False, places)
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+@every_index
+@pytest.mark.parametrize("value", [-1, 1, 40, 2**31 - 1, -(2**31), 2**32 + 9, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("pool", POOLS[1:4], ids=str)
+def test_the_first_index_outside_its_window_is_named_at_every_thread_count(rng, pool, index, value):
+    if not np.iinfo(index).min <= value <= np.iinfo(index).max:
+        pytest.skip("no int32")
+    places = pool.indices(rng).astype(index)
+    n, c, oh, ow = ((0,) * (4 - places.ndim) + tuple(s // 2 for s in places.shape))[-4:]
+    first = (n, c, oh, ow)[-places.ndim :]
+    later = tuple(s - 1 for s in places.shape)
+    places[first] = places[later] = value
+    if value == 1:  # inside the plane, outside of these windows
+        assert not pool.hits(places)[..., 0:, later[-2], later[-1]][-1 if places.ndim == 3 else (-1, -1)].any()
+    rule = rf"^indices\[{n if places.ndim == 4 else 0}, {c}, {oh}, {ow}\] = {value}: must lie inside window"
+    grad = pool.gradients(rng, "float32")
+    for threads, strided in product((1, 2, 3, 8), (False, True)):
+        given = np.asfortranarray(places) if strided else places
+        with a.num_threads(threads), refusal(INVALID, rule + r"(?!.*argmax)"):
+            backward(pool, grad, given)
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=str)
+def test_one_bad_index_anywhere_is_found(rng, pool):
+    """In the first window, in the last one, and one that is right but for a multiple of 2**32."""
+    places = pool.indices(rng)
+    grad = pool.gradients(rng, "float32")
+    for place, strided in product(((0,) * places.ndim, tuple(s - 1 for s in places.shape)), (False, True)):
+        for value in (-1, places[place] + 2**32, places[place] - 2**32, 2**31):
+            bad = places.copy(order="F" if strided else "C")
+            bad[place] = value
+            spot = ", ".join(map(str, (0,) * (4 - places.ndim) + place))
+            with refusal(INVALID, rf"^indices\[{spot}\] = {value}: must lie inside window"):
+                backward(pool, grad, bad)
+
+
+def phase_1(operator, **changes):
+    call = OPERATORS[operator]((1, 2, 4, 4))
+    return call.phase1(**changes)
+
+
+def test_what_the_forward_refuses():
+    with refusal(INVALID, r"^indices\.dtype = ACL_UINT32: must be ACL_INT32 or ACL_INT64 on Ascend910B"):
+        phase_1("MaxPool2dWithIndices", indices=np.empty((1, 2, 2, 2), np.uint32))
+    with refusal(INVALID, r"^indices\.shape = \(1, 2, 2, 3\): must be"):
+        phase_1("MaxPool2dWithIndices", indices=np.empty((1, 2, 2, 3), np.int32))
+    with refusal(INVALID, r"^indices\.rank = 3: must equal self\.rank = 4"):
+        phase_1("MaxPool2dWithIndices", indices=np.empty((2, 2, 2), np.int32))
+    with refusal(INVALID, r"^dilation\[0\] = 2: must be 1"):
+        phase_1("MaxPool2dWithIndices", dilation=[2, 2])
+    with refusal(INVALID, r"^padding\[0\] = 2: must be <= kernelSize\[0\] / 2 = 1"):
+        phase_1("MaxPool2dWithIndices", padding=[2, 2])
+    # The format speaks before the rank, out's dtype before that of the indices.
+    with refusal(INVALID, r"^self\.format = ACL_FORMAT_NHWC"):
+        phase_1("MaxPool2dWithIndices",
+                self=Spec((4, 4), a.ACL_FLOAT, a.ACL_FORMAT_NHWC, bound=False).build())  # fmt: skip
+    with refusal(INVALID, r"^out\.dtype = ACL_FLOAT16: must equal self\.dtype"):
+        phase_1("MaxPool2dWithIndices", out=np.empty((1, 2, 2, 2), np.float16), indices=np.empty(3, np.int8))
+    for product_ in ("Ascend910", "Ascend310P"):
+        with a.soc(product_), refusal(INVALID, rf"^{product_} does not have MaxPool2dWithIndices;"):
+            phase_1("MaxPool2dWithIndices", indices=np.empty(3, np.int8))
+        with a.soc(product_), refusal(NULL, r"^indices = None"):
+            phase_1("MaxPool2dWithIndices", indices=None)
+
+
+def test_what_the_backward_refuses():
+    with refusal(INVALID, r"^indices\.dtype = ACL_INT64: must be ACL_INT32 on Ascend910B"):
+        phase_1("MaxPool2dWithIndicesBackward", indices=np.empty((1, 2, 2, 2), np.int64))
+    with refusal(INVALID, r"^self\.dtype = ACL_BF16: must be one of ACL_FLOAT on Ascend910B"):
+        phase_1("MaxPool2dWithIndicesBackward", self=np.empty((1, 2, 4, 4), ml_dtypes.bfloat16),
+                gradOutput=np.empty((1, 2, 2, 2), np.int8))  # fmt: skip
+    with refusal(INVALID, r"^gradOutput\.dtype = ACL_DOUBLE: must"):
+        phase_1("MaxPool2dWithIndicesBackward", gradOutput=np.empty((1, 2, 2, 2), np.float64))
+    # The ranks are self's, and gradInput's shape speaks before the windows that do not fit.
+    with refusal(INVALID, r"^gradOutput\.rank = 3: must equal self\.rank = 4"):
+        phase_1("MaxPool2dWithIndicesBackward",
+                gradOutput=Spec((2, 2, 2), a.ACL_FLOAT, a.ACL_FORMAT_NCHW, bound=False).build())  # fmt: skip
+    with refusal(INVALID, r"^gradInput\.shape = \(1, 2, 4, 5\): must be"):
+        phase_1("MaxPool2dWithIndicesBackward", gradInput=np.empty((1, 2, 4, 5), np.float32), kernelSize=[9, 9])
+    with refusal(INVALID, r"^self\.shape = \(1, 2, 4, 4\): is too small"):
+        phase_1("MaxPool2dWithIndicesBackward", kernelSize=[9, 9])
+    with refusal(INVALID, r"^indices\.shape = \(1, 2, 2, 3\): expected \("):
+        phase_1("MaxPool2dWithIndicesBackward", indices=np.empty((1, 2, 2, 3), np.int32))
