@@ -81,7 +81,8 @@ for _ in range(20):
             break
         except KeyboardInterrupt:
             interrupted += 1
-    assert right(out) or way == "stream", "a run was cut short"
+    # On a busy machine the signal may come before the run does.
+    assert right(out) or (out == -1).all() or way == "stream", "a run was cut short"
     assert right(compute())
 a.aclrtDestroyStream(stream)
 print(interrupted)

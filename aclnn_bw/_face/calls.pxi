@@ -260,15 +260,17 @@ cdef inline object run_once(const Reading* reading, Executor* executor):
     argument's library."""
     cdef int i = reading.written
     cdef bint two = i + 1 < reading.count
+    cdef bint made = False
     first = owner_of(reading, 0)
     second = None
-    try:
+    try:    # an `except` would save the exception that is handled now in every call
         result = make_result(reading, i, executor, first)
         if two:
             second = make_result(reading, i + 1, executor, first)
-    except BaseException:
-        delete_executor(executor)
-        raise
+        made = True
+    finally:
+        if not made:
+            delete_executor(executor)
     run_at_once(executor)
     if type(first) is DLPackOwner:
         if reading.missing >> i & 1:

@@ -59,10 +59,11 @@ cdef object read_shape(object value, str name, const Tensor* like, Tensor* tenso
         if dims.values[i] < 0:
             raise refusal(ERR_INVALID, f"{name}[{i}] = {dims.values[i]}: must be >= 0")
         tensor.dims[i] = dims.values[i]
-    return describe_fresh(tensor, name)
+    describe_fresh(tensor, name)
+    return None
 
 
-cdef object describe_fresh(Tensor* tensor, str name):
+cdef inline int describe_fresh(Tensor* tensor, str name) except -1:
     """Row-major and unbound; its size in bytes must be one that an allocation could have."""
     cdef int64_t size = 0
     tensor.offset = 0
@@ -75,6 +76,7 @@ cdef object describe_fresh(Tensor* tensor, str name):
             raise MemoryError(f"{name}: has more bytes than a 64-bit integer counts")
         make_row_major(tensor)
         tensor.storage = size
+    return 0
 
 
 cdef int number_of(int dtype) noexcept:
@@ -100,7 +102,7 @@ cdef int number_of(int dtype) noexcept:
     return cnp.NPY_UINT8
 
 
-cdef object new_array(const Tensor* tensor, object like):
+cdef inline object new_array(const Tensor* tensor, object like):
     """A C-contiguous array of the tensor's dims and dtype. `like` is the owner of the first argument: what JAX is to
     take over without a copy begins a cache line."""
     cdef cnp.npy_intp[MAX_RANK] dims
