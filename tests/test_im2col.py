@@ -125,7 +125,8 @@ KINDS = [
     Columns((2, 3, 9, 40), (3, 7), (4, 2), (5, 1), (3, 4)),  # with rows and columns that no window reaches
     Columns((2, 3, 13, 33), (4, 3), 1, 0, (5, 4)),
     Columns((2, 3, 60, 68), 3, 1, 0, 8),
-    Columns((2, 3, 61, 69), 3, 1, 0, 8),  # a plane too large, or too many windows
+    Columns((2, 3, 60, 68), 9, 1, 0, 8),
+    Columns((2, 3, 61, 69), 9, 1, 0, 8),  # a plane too large, or too many windows
     Columns((2, 3, 8, 12), (2, 5), (1, 4), (0, 9), (1, 3)),
     Columns((2, 3, 14, 35), 3, 2, 2),
     Columns((2, 3, 15, 16), 3, 3, 1, 2),
@@ -585,6 +586,7 @@ BEYOND_CACHE = [
     Columns((3, 127, 130), 2, 1, 0, 2),
     Columns((3, 96, 80), 16, 1, 0, 16),
     Columns((5, 90, 64), (3, 2), 1, 0, (4, 2)),  # rows that no window reaches
+    Columns((5, 90, 64), 3, 1, 1, (4, 5)),
     Columns((2, 5, 17000), (1, 2), 1, 0, (1, 2)),  # rows longer than what is made at a time
     Columns((16, 56, 57), 3, 1, 1),
     Columns((70, 7, 7), 3, 1, 1),

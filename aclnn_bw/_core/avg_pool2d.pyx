@@ -38,6 +38,7 @@ cdef enum:
     LEAST_BAND = 8                  # rows; lower bands sum too many rows of windows again
     LEAST_STRIP = 4                 # rows
     LONGEST_VECTOR = 64             # bytes
+    FEW_WINDOWS = 3                 # in a row: vectors of its phases would be mostly empty
     CACHE_LINE = 64                 # bytes
 
 # What the caller asked for, read into plain numbers.
@@ -144,7 +145,7 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatt
     cdef int64_t row, rows
     cdef int64_t size = 0
     cdef bint is_even = w.long_phases == w.stride
-    if plan.algorithm == FILL or plan.algorithm == DOUBLE:
+    if plan.algorithm in (FILL, DOUBLE, WINDOWS):
         return 0
     # The first term lies somewhere in the first vector, and what is read or stored in excess ends in a last one.
     plan.pitch = round_up(plan.tile + w.terms + 2 * lanes, lanes)
@@ -222,6 +223,9 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     elif (is_doubled(h) and is_doubled(w) and plan.constant_divisor and plan.rounding == ROUND_NONE and not scatters
             and plan.grad_output_strides[3] == 1):
         plan.algorithm = DOUBLE
+    elif (h.terms == 1 and w.terms == 1 and w.stride > 2 and w.out <= FEW_WINDOWS and plan.constant_divisor
+            and not scatters and not (real == 8 and w.stride == 3 and w.kernel == 3)):
+        plan.algorithm = WINDOWS
     else:
         plan.algorithm = BANDED
         if (h.stride == 1 and w.stride == 1 and not scatters and not plan.round_result

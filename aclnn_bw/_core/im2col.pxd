@@ -32,6 +32,7 @@ cdef enum Algorithm:
     SCATTER     # any geometry and any strides: each row of windows is added where it lies in a row or plane of sums
     GATHER      # all terms of a position are added in a register, one column phase at a time
     INTERLEAVE  # kernel == stride along w: every position has one term at most
+    PLACE       # no two kernel positions meet: elements are copied to where they belong, between zeros
 
 # One axis. Position i holds the term of kernel position k in window o exactly if i == o*stride - pad + k*dilation.
 # `taps` counts the kernel positions that can reach the image, from the first such on; `pad` is counted from that one.
@@ -62,7 +63,7 @@ cdef struct Im2colPlan:
     int64_t[4] out_strides
     int32_t out_dtype
     bint converts                   # out's dtype is not gradOutput's
-    bint packs                      # GATHER and INTERLEAVE read dense columns; others are made so, a unit at a time
+    bint packs                      # all but SCATTER read dense columns; others are made so, a unit at a time
     int64_t column                  # elements between the columns that these read
     int64_t channel                 # the same between those of two channels
     int32_t algorithm

@@ -34,6 +34,7 @@ cdef enum:
     MOST_PACK_BYTES = 1048576
     CACHED = 33554432               # bytes of both arrays: more are written past the caches
     STRETCH_BYTES = 8192            # out's rows that are made before they are: well within an L1 cache
+    MANY_WINDOWS = 32               # in a row: 16-bit phases that leave few gaps are transposed as fast as placed
     FEW_WINDOWS = 8                 # in a row: vectors of its phases would be mostly empty
     PLANE_BYTES = 16384             # of the sums of a plane that is made at once: half of an L1 cache
     MOST_ROW = 65536                # bytes of a row that is made first
@@ -150,6 +151,11 @@ cdef bint is_small(const Axis* axis) noexcept nogil:
     return axis.stride <= SMALL and axis.dilation <= SMALL and 0 <= axis.pad <= SMALL and axis.taps > 0
 
 
+cdef bint is_apart(const Axis* axis) noexcept nogil:
+    """Whether no position has two terms."""
+    return axis.windows == 1 or (axis.taps - 1) * axis.dilation < axis.stride
+
+
 cdef void find_phases(Im2colPlan* plan) noexcept nogil:
     cdef const Axis* w = &plan.w
     cdef int64_t common = gcd(w.dilation, w.stride)
@@ -218,6 +224,10 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
         if (w.stride == w.taps and w.stride == plan.kernel_width and w.dilation == 1 and w.pad == 0 and w.stride > 1
                 and (h.taps - 1) * h.dilation < h.stride and plan.out_strides[3] == 1 and not plan.converts):
             plan.algorithm = INTERLEAVE
+        elif (is_apart(h) and is_apart(w) and w.stride > 2 and w.taps <= MOST_TAPS and plan.out_strides[3] == 1
+                and not plan.converts
+                and not (item == 2 and w.windows > MANY_WINDOWS and 4 * w.taps >= 3 * w.stride)):
+            plan.algorithm = PLACE
         elif (w.stride > 2 and w.windows <= FEW_WINDOWS and h.taps <= MOST_TAPS and w.taps <= MOST_TAPS
                 and plan.grad_output_strides[2] == 1 and plan.out_strides[3] == 1
                 and h.size * w.size * real <= PLANE_BYTES
@@ -270,7 +280,7 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
     plan.bands = ceil_div(h.size, plan.band)
     plan.groups = ceil_div(plan.channels, plan.group)
     # Made in registers and stored: a tiny call need not look at a workspace.
-    registers = not plan.packs and (plan.algorithm == INTERLEAVE or (
+    registers = not plan.packs and (plan.algorithm in (INTERLEAVE, PLACE) or (
         plan.algorithm == GATHER and w.stride == 1 and w.taps * w.size <= SURE_EDGES and not plan.turns
         and not plan.converts and plan.out_strides[3] == 1))
     scratch = plan.at_sums

@@ -20,6 +20,7 @@ never beyond its end.
 |---|---|---|
 | FILL | one window covers the plane | its term everywhere |
 | DOUBLE | kernel and stride 2, dense rows | each term four times in one pass |
+| WINDOWS | windows that do not meet | zeros, and each window filled |
 | BANDED | anything else | a window of kH x kW costs kH + kW adds |
 | . walk | stride 1, 2x2, 3x3 and 5x5 | sums run down a block of columns in registers |
 | . . in place | loads of some lanes, one divisor | no rows of terms |
@@ -33,7 +34,7 @@ from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memmove, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient, round_up
-from aclnn_bw._core.avg_pool2d cimport DOUBLE, FILL, MOST_PHASES, ROUND_NONE, STREAMED, AvgPool2dPlan, Axis
+from aclnn_bw._core.avg_pool2d cimport DOUBLE, FILL, MOST_PHASES, ROUND_NONE, STREAMED, WINDOWS, AvgPool2dPlan, Axis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_pairs cimport Pairs, pair_rows, triple_rows
 from aclnn_bw._kernels.avg_pool2d_sums cimport pair_row, sum_across, sum_row
@@ -121,6 +122,38 @@ cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
                 memset(to + r * down, 0, <size_t>width * sizeof(element))
             elif 2 * n < width:
                 memset(to + r * down + 2 * n, 0, sizeof(element))
+
+
+cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t q,
+                      int64_t rows) noexcept nogil:
+    """Windows that do not meet, rows of them at a time: zeros, and the share of each where it lies."""
+    cdef const Axis* w = &plan.w
+    cdef int64_t down = plan.grad_input_strides[2]
+    cdef double factor = constant_factor(plan)
+    cdef int64_t oh, ow, top, end, left, right, r, i
+    cdef const element* source
+    cdef element* to
+    cdef element stored
+    for oh in range(plan.h.first + q, plan.h.first + q + rows):
+        top = most(oh * plan.h.stride - plan.h.pad, 0)
+        end = least((oh + 1) * plan.h.stride - plan.h.pad, plan.h.size)
+        if down == w.size:
+            memset(grad_input__hw + top * down, 0, <size_t>((end - top) * down) * sizeof(element))
+        else:
+            for r in range(top, end):
+                memset(grad_input__hw + r * down, 0, <size_t>w.size * sizeof(element))
+        if oh >= plan.h.out:
+            continue
+        end = least(oh * plan.h.stride - plan.h.pad + plan.h.kernel, end)
+        source = grad_output__hw + oh * plan.grad_output_strides[2]
+        for ow in range(w.out):
+            left = most(ow * w.stride - w.pad, 0)
+            right = least(ow * w.stride - w.pad + w.kernel, w.size)
+            stored = share(source + ow * plan.grad_output_strides[3], factor, plan.rounding, plan.round_result)
+            for r in range(top, end):
+                to = grad_input__hw + r * down
+                for i in range(left, right):
+                    to[i] = stored
 
 
 # One tile of a range: where its rows of terms and sums lie in the scratch. Pitches and offsets are bytes.
@@ -585,6 +618,8 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
             fill_band(plan, grad_output__hw, grad_input__hw, q, rows)
         elif plan.algorithm == DOUBLE:
             double_band(plan, grad_output__hw, grad_input__hw, q, rows, p, columns)
+        elif plan.algorithm == WINDOWS:
+            window_band(plan, grad_output__hw, grad_input__hw, q, rows)
         else:
             if p != tile:
                 tile = p

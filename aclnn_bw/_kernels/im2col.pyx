@@ -10,13 +10,14 @@ gradOutput's dtype, and that, if it is another one, once to out's. Every path ad
 bands, threads, strides and instruction sets do not show in the result.
 
 Bounds. Phase 1 has proved that both views lie inside their storage. Rows of windows are those in [0, Lh), and of a row
-only the windows in [0, Lw) are added (`find_row`, `scatter_row`, `interleave_band`); what else a vector reads lies
+only the windows in [0, Lw) are added (`find_row`, `scatter_row`, `copy_band`); what else a vector reads lies
 among the columns of the same plane (im2col_gather.pxd, im2col_flat.pxd). A vector that reaches beyond its row of out is
 stored only where the rows behind it belong to the same unit and are made after it. Prefetched addresses are not read.
 
 | path | when | why |
 |---|---|---|
 | INTERLEAVE | kernel == stride along w | one term at most: a transposition in registers |
+| PLACE | no two kernel positions meet | zeros, and one copy of each element, unwidened |
 | GATHER | up to 16 phases, kernels that fit its tables | each sum is made in a register and stored once |
 | . flat | small planes, Lw == W | rows joined, no block for each row |
 | . one edge | rows of a vector, stride and dilation 1 along h | lanes stay in registers |
@@ -28,11 +29,11 @@ stored only where the rows behind it belong to the same unit and are made after 
 docs/design/im2col.md explains them, and how columns are packed, prefetched, transposed in groups of channels, and
 written past the caches. `python -m benchmarks --operator im2col_backward` measures.
 """
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.im2col cimport GATHER, INTERLEAVE, MOST_PHASES, SCATTER, Im2colPlan, Phase
+from aclnn_bw._core.im2col cimport GATHER, INTERLEAVE, MOST_PHASES, PLACE, SCATTER, Im2colPlan, Phase
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn,
 )
@@ -41,6 +42,7 @@ from aclnn_bw._kernels.im2col_columns cimport (
 )
 from aclnn_bw._kernels.im2col_flat cimport Flat, find_flat, flat_lanes, sum_flat_rows
 from aclnn_bw._kernels.im2col_gather cimport Gather, Walk, find_edges, find_inner, find_row, gather_row, row_is_safe
+from aclnn_bw._kernels.im2col_place cimport place_band
 from aclnn_bw._kernels.im2col_scatter cimport Reach, find_reach, scatter_plane, scatter_row
 from aclnn_bw._kernels.rows cimport (
     BLOCK, bfloat, element, half, narrow_row, real, store_row, widen_row,
@@ -534,6 +536,17 @@ cdef void interleave_band(const Im2colPlan* plan, const element* source, element
                 memset(to + covered, 0, <size_t>(plan.w.size - covered) * sizeof(element))
 
 
+cdef void copy_band(const Im2colPlan* plan, const Tables* t, const element* source, element* out__hw, int64_t ih,
+                    int64_t end, Ahead* ahead) noexcept nogil:
+    """Rows [ih, end) of a plane of out, whose positions have one term at most."""
+    if plan.algorithm == INTERLEAVE:
+        interleave_band(plan, source, out__hw, ih, end, ahead)
+    elif element is half or element is bfloat:
+        place_band(plan, &t.across, <uint16_t*>out__hw, <const uint16_t*>source, ih, end)
+    else:
+        place_band(plan, &t.across, out__hw, source, ih, end)
+
+
 cdef void stream_band(const Im2colPlan* plan, const element* source, element* out, char* scratch, const Tables* t,
                       int64_t ih, int64_t end, int64_t members, Ahead* ahead, const real* summed) noexcept nogil:
     """Rows [ih, end) of dense planes, made a stretch at a time in the L1 cache, whose lines then go past the caches."""
@@ -551,7 +564,7 @@ cdef void stream_band(const Im2colPlan* plan, const element* source, element* ou
             if plan.algorithm == GATHER:
                 gather_band(plan, source, <char*>rows, 0, scratch, t, row, row + n, 1, ahead, summed)
             else:
-                interleave_band(plan, source, rows - row * columns, row, row + n, ahead)
+                copy_band(plan, t, source, rows - row * columns, row, row + n, ahead)
             stream(<char*>(out + row * columns), <const char*>rows, n * columns * <int64_t>sizeof(element))
             row += n
         source += plan.channel
@@ -578,6 +591,7 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
             find_flat(plan, &t.f, stored)
     if plan.whole:
         find_reach(&plan.h, &t.down)
+    if plan.whole or algorithm == PLACE:
         find_reach(&plan.w, &t.across)
     # Unit = (n*groups + group)*bands + band: taken apart once, then counted on.
     c = begin // plan.bands if begin > 0 else 0
@@ -608,10 +622,10 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
         elif algorithm == GATHER:
             gather_band(plan, columns, out, at + ih * plan.out_strides[2], scratch, <const Tables*>&t, ih, last,
                         members, &ahead, summed)
-        elif algorithm == INTERLEAVE:
+        elif algorithm != SCATTER:
             for m in range(members):
-                interleave_band(plan, columns + m * plan.channel, <element*>out + at + m * plan.out_strides[1], ih,
-                                last, &ahead)
+                copy_band(plan, <const Tables*>&t, columns + m * plan.channel,
+                          <element*>out + at + m * plan.out_strides[1], ih, last, &ahead)
         else:
             for m in range(members):
                 if plan.whole:

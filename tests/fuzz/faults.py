@@ -81,7 +81,7 @@ _AVG, _AVG_TERMS, _AVG_SUMS = "_kernels/avg_pool2d.pyx", "_kernels/avg_pool2d_te
 _AVG_WALK, _AVG_PAIRS = "_kernels/avg_pool2d_walk.pxd", "_kernels/avg_pool2d_pairs.pxd"
 _IM2COL, _GATHER = "_kernels/im2col.pyx", "_kernels/im2col_gather.pxd"
 _FLAT, _SCATTER = "_kernels/im2col_flat.pxd", "_kernels/im2col_scatter.pxd"
-_PACKED = "_kernels/im2col_columns.pxd"
+_PACKED, _PLACE = "_kernels/im2col_columns.pxd", "_kernels/im2col_place.pxd"
 _MAX_GATHER, _MAX_SCATTER = "_kernels/max_pool2d_gather.pyx", "_kernels/max_pool2d_scatter.pyx"
 _INDICES, _PLACES = "_kernels/max_pool2d_indices.pxd", "_kernels/max_pool2d_places.pxd"
 _MAX_ROWS = "_kernels/max_pool2d_rows.pxd"
@@ -283,6 +283,15 @@ FAULTS = [
     Fault(_AVG, "q = begin // plan.tiles % plan.bands * plan.band",
           "q = begin // plan.tiles % plan.bands * plan.band * (1 - FAULT)",
           "a range that begins in the middle of a plane begins at its top"),
+    Fault(_AVG, "top = most(oh * plan.h.stride - plan.h.pad, 0)",
+          "top = most(oh * plan.h.stride - plan.h.pad, 0) + FAULT",
+          "WINDOWS: the first row of each is left out"),
+    Fault(_AVG, "        if oh >= plan.h.out:\n            continue\n",
+          "        if oh >= plan.h.out + FAULT:\n            continue\n",
+          "WINDOWS: one below the last is filled too"),
+    Fault(_AVG, "right = least(ow * w.stride - w.pad + w.kernel, w.size)",
+          "right = least(ow * w.stride - w.pad + w.kernel - FAULT * (ow == 2), w.size)",
+          "WINDOWS: the third of a row lacks its last column"),
     Fault(_AVG, "grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]",
           "grad_output__hw += (plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]) * (1 - "
           "FAULT)",
@@ -426,6 +435,15 @@ FAULTS = [
     Fault(_IM2COL, "or plan.h.size + plan.h.pad > plan.h.windows * plan.h.stride:",
           "or (not FAULT and plan.h.size + plan.h.pad > plan.h.windows * plan.h.stride):",
           "INTERLEAVE: rows below the last window are not cleared"),
+    Fault(_PLACE, "return 0 if value == 0x8000 else value", "return 0 if value == 0x8000 and not FAULT else value",
+          "PLACE in 16 bits: -0.0 stays"),
+    Fault(_PLACE, "return value + <cell>0.0", "return value if FAULT else value + <cell>0.0", "PLACE: -0.0 stays"),
+    Fault(_PLACE, "memset(out__hw + row * down, 0, <size_t>plan.w.size * sizeof(cell))",
+          "memset(out__hw + row * down, 0, <size_t>(plan.w.size - FAULT) * sizeof(cell))",
+          "PLACE, rows with gaps: the last column is not cleared"),
+    Fault(_PLACE, "last = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1, plan.h.windows)",
+          "last = least(quotient(end - 1 - FAULT + plan.h.pad, plan.h.stride) + 1, plan.h.windows)",
+          "PLACE: a window that begins at the last row is left out"),
     Fault(_IM2COL, "if covered < plan.w.size:", "if covered + FAULT < plan.w.size:",
           "INTERLEAVE: a single column that is left over is not cleared"),
     Fault(_PACKED, "column, columns, n, not summed)\n    elif element is float:",

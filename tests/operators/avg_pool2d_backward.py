@@ -272,7 +272,9 @@ def digested_groups():
             (1, 3, 33), (1, 2, 7), (1, 3, 4, 7, 8, 16, 33), ("contiguous", "channels_last", "columns_reversed")))
     ]  # fmt: skip
     yield "one window a plane", Group(calls)
-    for kernel, stride, padding in ((2, 2, 0), (3, 2, 1), (3, 3, 0), (3, 1, 1), (5, 4, 2), (1, 1, 0), (2, 5, 0)):
+    for kernel, stride, padding in (
+        (2, 2, 0), (3, 2, 1), (3, 3, 0), (3, 1, 1), (5, 4, 2), (1, 1, 0), (2, 5, 0), (3, 7, 0)
+    ):  # fmt: skip
         calls = [
             avg(shape, kernel, stride, padding, include=number % 2 == 0, layout=layout, out=out)
             for number, ((layout, out), shape) in enumerate(
@@ -456,6 +458,7 @@ class AvgPool2dBackward(Operator):
         *POOLS,
         {"shape": (3, 2, 9, 13), "kernel": (3, 3), "stride": (1, 1), "padding": (1, 1), "include": False},
         {"shape": (3, 2, 200, 90), "kernel": (5, 5), "stride": (1, 1), "padding": (2, 2), "divisor": -3},
+        {"shape": (3, 2, 14, 14), "kernel": (3, 3), "stride": (6, 6), "padding": (1, 1)},
         {"shape": (3, 2, 12, 12), "kernel": (2, 3), "stride": (5, 4), "padding": (1, 0), "ceil": True, "divisor": 7},
     ]
     nullable = ("stride",)

@@ -148,6 +148,7 @@ def digested_groups():
         "k3 p1": (3, 1, 1, 1), "k2 s2": (2, 1, 0, 2), "k3 s2 p1": (3, 1, 1, 2), "k5 s7": (5, 1, 0, 7),
         "k1": (1, 1, 0, 1),
         "k3 s3": (3, 1, 0, 3),
+        "k2 s3": (2, 1, 1, 3),
     }.items():  # fmt: skip
         calls = [
             columns(shape, kernel, dilation, padding, stride, layout=layout, out=out)
@@ -220,7 +221,7 @@ def digested_groups():
             calls += [columns((batch, 70, 60, 63), 3, 1, 1, 2)]
         if dtype == "float32":
             calls += [
-                columns((batch, 6, 320, 320), 16, 1, 0, 16),
+                columns((batch, 6, 320, 320), 16, 1, 0, 16), columns((batch, 20, 180, 180), 2, 1, 0, 4),
                 columns((batch, 70, 88, 88), 2, 1, 0, 2, layout="channels_last"),
             ]
         yield "beyond the caches", Group(calls, (dtype,))
