@@ -23,6 +23,8 @@ class Parameter(NamedTuple):
     empty: bool
     optional: bool
     two_phase_only: bool
+    sampled: bool
+    known: bool
     repeats: int  # for so many values stands one int
 
 

@@ -35,7 +35,7 @@ _TEXTS = {
     "padding": "widths, one for all or each",
     "dilation": "one or two distances",
     "input_size": "of the forward's input",
-    "output_size": "of the forward's output (default: the length of --grad-output)",
+    "output_size": "of the forward's output",
     "ceil_mode": "the output size is rounded up",
     "count_include_pad": "padding counts in the divisor",
     "divisor_override": "divide by D instead",
@@ -88,12 +88,12 @@ def add_options(parser: argparse.ArgumentParser, operator: Operator) -> None:
             given.add_argument("--self", metavar="FILE.npy", help=text)
             given.add_argument("--self-shape", type=int, nargs="+", metavar="SIZE", help="its shape instead")
         else:
-            _add_option(parser, parameter, defaults.get(parameter.one_call, inspect.Parameter.empty))
+            _add_option(parser, operator, parameter, defaults.get(parameter.one_call, inspect.Parameter.empty))
     for option in list(outputs(operator).values())[1:]:
         parser.add_argument(option, metavar="FILE.npy", help="write it there")
 
 
-def _add_option(parser: argparse.ArgumentParser, parameter: Parameter, default: Any) -> None:
+def _add_option(parser: argparse.ArgumentParser, operator: Operator, parameter: Parameter, default: Any) -> None:
     name, text = parameter.one_call, _TEXTS.get(parameter.one_call, parameter.one_call)
     required = default is inspect.Parameter.empty
     if not required and default is not None:
@@ -102,8 +102,9 @@ def _add_option(parser: argparse.ArgumentParser, parameter: Parameter, default: 
     if parameter.kind == "read":
         keywords |= {"required": True, "metavar": "FILE.npy"}
     elif parameter.kind == "ints":
-        # The size of the output need not be told.
-        keywords |= {"type": int, "nargs": "+", "required": required and name != "output_size"}
+        if parameter.known:
+            text += f" (default: the length of {_option(operator.parameters[0].one_call)})"
+        keywords |= {"type": int, "nargs": "+", "required": required and not parameter.known, "help": text}
     elif parameter.kind == "bool":
         action = argparse.BooleanOptionalAction if default else "store_true"
         keywords = {"action": action, "default": default, "help": text}
@@ -133,7 +134,7 @@ def _self(options: argparse.Namespace, like: Stored) -> Array:
 
 def _ints(parameter: Parameter, values: list[int] | None, default: Any, first: Stored) -> list[int] | None:
     if values is None:
-        if parameter.one_call == "output_size":
+        if parameter.known:
             return list(first.shape[-1:])
         if default is None:
             return None if parameter.nullable else []
@@ -149,8 +150,6 @@ class Result(NamedTuple):
     dtype: np.dtype[Any]
 
 
-# The rank of the first tensor, where it is not 4, whose first axis counts samples.
-_BATCHED = {"im2col_backward": 3, "upsample_nearest_exact1d": 3, "upsample_nearest_exact1d_backward": 3}
 _BATCH_BYTES = 1 << 27  # of a batch's tensors: enough for all threads, and little beside a machine's memory
 
 
@@ -176,7 +175,7 @@ class Work:
             elif parameter.kind != "written":
                 self.values[parameter.name] = getattr(options, name)
         self._first: Stored = next(iter(self.values.values()))
-        self.batched = len(self._first.shape) == _BATCHED.get(operator.one_call, 4)
+        self.batched = len(self._first.shape) == (3 if operator.parameters[0].sampled else 4)
         self.samples = self._first.shape[0] if self.batched else 1
         self.results = self._results()
         tensors = [value for value in self.values.values() if isinstance(value, Stored)] + [*self.results.values()]
@@ -188,10 +187,10 @@ class Work:
         """The arguments without their values."""
         return {name: value.unread() if isinstance(value, Stored) else value for name, value in self.values.items()}
 
-    def _cut(self, name: str, value: Any, begin: int, end: int) -> Any:
+    def _cut(self, parameter: Parameter, value: Any, begin: int, end: int) -> Any:
         if isinstance(value, np.ndarray):
             return value[begin:end]
-        if name == "inputSize" and len(value) > 2:  # N, C and L: the one size that counts samples
+        if parameter.sampled and len(value) == 3:
             return [end - begin, *value[1:]]
         return value
 
@@ -236,36 +235,37 @@ class Work:
         whole = self.step >= self.samples
         for begin in range(0, max(1, self.samples), self.step):
             self.begin, end = begin, min(begin + self.step, self.samples)
-            arguments = {}
-            for name, value in self.values.items():
-                if not isinstance(value, Stored):
-                    arguments[name] = value if whole else self._cut(name, value, begin, end)
+            arguments: Arguments = {}
+            for parameter in self.operator.two_phase:
+                name, value = parameter.name, self.values.get(parameter.name)
+                if parameter.kind == "written":
+                    shape, dtype = self.results[name]
+                    arguments[name] = np.empty(shape if whole else (end - begin, *shape[1:]), dtype)
+                elif not isinstance(value, Stored):
+                    arguments[name] = value if whole else self._cut(parameter, value, begin, end)
                 elif whole:
                     arguments[name] = value.part()
-                elif self._is_mask(name):
+                elif parameter.is_mask:
                     arguments[name] = np.zeros((end - begin, *value.shape[1:]), np.int8)
                     size = self._words(value.shape)
                     arguments[name].reshape(-1)[: (end - begin) * size] = value.flat(begin * size, end * size)
                 else:
                     arguments[name] = value.part(begin, end)
-            for name, (shape, dtype) in self.results.items():
-                arguments[name] = np.empty(shape if whole else (end - begin, *shape[1:]), dtype)
             yield end, arguments
-
-    def _is_mask(self, name: str) -> bool:
-        return any(parameter.is_mask and parameter.name == name for parameter in self.operator.parameters)
 
     def _words(self, mask: tuple[int, ...]) -> int:
         """The bytes of a mask that a sample has; those of all samples lie at the container's beginning."""
         _, channels, positions, width = mask
         if self.options.mask_layout == "argmax" and positions > 1:
-            pooled = self.values["gradOutput"] if "gradOutput" in self.values else self.results["out"]
+            made = any(parameter.is_mask for parameter in self.operator.of_kind("written"))
+            pooled = next(iter(self.results.values())) if made else self._first
             return 4 * math.prod(pooled.shape[1:])
         return -(-channels // 16) * positions * width
 
     def filled(self, name: str, array: Array) -> Array:
         """What of a batch's result belongs into the file, one batch behind another."""
-        if self.step < self.samples and self._is_mask(name):
+        masks = [parameter.name for parameter in self.operator.parameters if parameter.is_mask]
+        if self.step < self.samples and name in masks:
             return array.reshape(-1)[: array.shape[0] * self._words(array.shape)]
         return array
 

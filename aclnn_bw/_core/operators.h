@@ -53,6 +53,8 @@ enum {
     ACLNN_BW_IS_INDICES = 128,    /* int32 or int64 whatever the other tensors are, in any format that is not private */
     ACLNN_BW_HOST_INT64 = 256,    /* of them int64 on Host alone */
     ACLNN_BW_LEADS = 512,         /* its dtype is looked at first, and the others are compared with it */
+    ACLNN_BW_SAMPLED = 1024,      /* the first of 3 axes, or of 3 values, counts samples; without it, of 4 axes */
+    ACLNN_BW_KNOWN = 2048,        /* a length that the last axis of the first tensor tells as well */
     ACLNN_BW_COUNT_SHIFT = 12     /* above: for how many values a bare int stands */
 };
 

@@ -37,6 +37,8 @@
 #define IS_INDICES ACLNN_BW_IS_INDICES
 #define HOST_INT64 ACLNN_BW_HOST_INT64
 #define LEADS ACLNN_BW_LEADS
+#define SAMPLED ACLNN_BW_SAMPLED
+#define KNOWN ACLNN_BW_KNOWN
 
 /* The parameters of each operator; of them the tensors, and the arrays. */
 #define ENTRY(kind, argument, flags) {ACLNN_BW_##kind, ACLNN_BW_ARG_##argument, flags},

@@ -159,6 +159,8 @@ cdef extern from "operators.h" nogil:
         IS_INDICES "ACLNN_BW_IS_INDICES"
         HOST_INT64 "ACLNN_BW_HOST_INT64"
         LEADS "ACLNN_BW_LEADS"
+        SAMPLED "ACLNN_BW_SAMPLED"
+        KNOWN "ACLNN_BW_KNOWN"
         COUNT_SHIFT "ACLNN_BW_COUNT_SHIFT"
     enum:
         ARG_GRAD_OUTPUT "ACLNN_BW_ARG_GRAD_OUTPUT"

@@ -25,6 +25,8 @@ cdef dict parameter_of(const Parameter* parameter):
         "empty": parameter.flags & EMPTY != 0,
         "optional": parameter.flags & OPTIONAL != 0,
         "two_phase_only": parameter.flags & TWO_PHASE_ONLY != 0,
+        "sampled": parameter.flags & SAMPLED != 0,
+        "known": parameter.flags & KNOWN != 0,
         "repeats": parameter.flags >> COUNT_SHIFT,
     }
 
