@@ -25,7 +25,7 @@ from aclnn_bw.config import show_config
 from aclnn_bw.enums import CubeMathType, aclDataType, aclFormat, aclrtMemcpyKind, aclrtMemMallocPolicy
 from aclnn_bw.explanation import Explanation
 from aclnn_bw.mask import indices_to_mask, mask_shape, mask_to_indices
-from aclnn_bw.products import aclrtGetSocName, aclrtSetSocName, soc
+from aclnn_bw.products import SocName, aclrtGetSocName, aclrtSetSocName, soc
 from aclnn_bw.runtime import (
     aclFinalize,
     aclInit,
@@ -125,6 +125,7 @@ __all__ = [
     "AclnnStatus",
     "CubeMathType",
     "Explanation",
+    "SocName",
     "aclDataType",
     "aclFinalize",
     "aclFormat",

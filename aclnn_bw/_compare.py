@@ -97,8 +97,8 @@ def compare(path: str) -> tuple[str, list[Difference]]:
     name = str(dump.pop("operator", "")).removeprefix("aclnn")
     if name not in OPERATORS:
         raise CommandError(f"{path}: operator = {name!r}: must be one of {', '.join(map(repr, OPERATORS))}")
-    product = str(dump.pop("soc", "Ascend910B"))
-    layout = str(dump.pop("mask_layout", "bitmask"))
+    product: Any = str(dump.pop("soc", "Ascend910B"))  # checked by soc, as the layout
+    layout: Any = str(dump.pop("mask_layout", "bitmask"))
     phase_1 = getattr(aclnn_bw, f"aclnn{name}GetWorkspaceSize")
     arguments: dict[str, Any] = {}
     results: dict[str, tuple[Array, Array]] = {}

@@ -20,6 +20,11 @@ class _ArrayInterface(Protocol):
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
 
+# An object with __array_interface__ that is no NumPy array: those cannot be hashed. Without this difference a type
+# checker would take an array for such an object, whose result has any dtype, where it should see that dtypes differ.
+class _OtherArray(_ArrayInterface, Protocol):
+    def __hash__(self) -> int: ...
+
 # Any array on the CPU; bfloat16 arrays have the dtype of ml_dtypes.
 _Array: TypeAlias = npt.NDArray[Any] | _DLPack | _ArrayInterface
 _Tensor: TypeAlias = aclTensor | _Array
@@ -39,7 +44,7 @@ _Dtype = TypeVar("_Dtype", bound=np.generic)
 _Exporter = TypeVar("_Exporter", bound=_DLPack)
 _Out = TypeVar("_Out", bound=_Tensor)
 _Out2 = TypeVar("_Out2", bound=_Tensor)
-_Plain: TypeAlias = aclTensor | _ArrayInterface
+_Plain: TypeAlias = aclTensor | _OtherArray
 
 class _BuildInfo(TypedDict):
     isa: str

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aclnn_bw import _native
-from aclnn_bw.products import MASK_LAYOUTS
+from aclnn_bw.products import MASK_LAYOUTS, MaskLayout
 
 _INVALID = 161002
 _MOST_INDICES = 2**31 - 1
@@ -74,7 +74,7 @@ def mask_shape(
 
 def mask_to_indices(
     mask: Any, input_shape: tuple[int, ...], kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0,
-    dilation: _Pair = 1, ceil_mode: bool = False, *, mask_layout: str = "bitmask",
+    dilation: _Pair = 1, ceil_mode: bool = False, *, mask_layout: MaskLayout = "bitmask",
 ) -> npt.NDArray[np.int64]:  # fmt: skip
     """Return the flat index ih*W + iw of each window's maximum, int64 ([N,] C, Ho, Wo): PyTorch's return_indices.
 
@@ -105,7 +105,7 @@ def mask_to_indices(
 
 def indices_to_mask(
     indices: Any, input_shape: tuple[int, ...], kernel_size: _Pair, stride: _Pair | None = None, padding: _Pair = 0,
-    dilation: _Pair = 1, ceil_mode: bool = False, *, mask_layout: str = "bitmask",
+    dilation: _Pair = 1, ceil_mode: bool = False, *, mask_layout: MaskLayout = "bitmask",
 ) -> npt.NDArray[np.int8]:  # fmt: skip
     """Return the mask that has the maximum of each window at a flat index ih*W + iw: the inverse of mask_to_indices.
 

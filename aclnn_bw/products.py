@@ -5,11 +5,25 @@ from __future__ import annotations
 import os
 from contextvars import Token
 from types import TracebackType
+from typing import Literal, TypeAlias
 
 from aclnn_bw import _native
 
-PRODUCTS = ("Ascend910", "Ascend310P", "Ascend910B", "Host")
-MASK_LAYOUTS = ("bitmask", "argmax")
+ProductName: TypeAlias = Literal["Ascend910", "Ascend310P", "Ascend910B", "Host"]
+SocName: TypeAlias = Literal[
+    "Ascend910", "Ascend910A", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA",
+    "Ascend310P", "Ascend310P1", "Ascend310P2", "Ascend310P3", "Ascend310P5", "Ascend310P7",
+    "Ascend910B", "Ascend910B1", "Ascend910B2", "Ascend910B2C", "Ascend910B3", "Ascend910B4", "Ascend910B4-1",
+    "Host",
+]
+"""The names of products and chips as CANN spells them, for type checkers: a name that is misspelt in the source is an
+error before anything runs. At run time any case will do, and any number of a chip. A name that is not known before is
+a `str`, so that it takes a `cast(SocName, name)`; `soc` and `aclrtSetSocName` check it as always.
+"""
+MaskLayout: TypeAlias = Literal["bitmask", "argmax"]
+
+PRODUCTS: tuple[ProductName, ...] = ("Ascend910", "Ascend310P", "Ascend910B", "Host")
+MASK_LAYOUTS: tuple[MaskLayout, ...] = ("bitmask", "argmax")
 _INVALID = 161002
 
 
@@ -22,7 +36,7 @@ def _index(argument: str, value: str, known: tuple[str, ...]) -> int:
     return number
 
 
-def aclrtGetSocName() -> str:
+def aclrtGetSocName() -> ProductName:
     """Return the name of the product whose rules hold here.
 
     >>> import aclnn_bw
@@ -33,7 +47,7 @@ def aclrtGetSocName() -> str:
     return PRODUCTS[_native.current_product()[0]]
 
 
-def aclrtSetSocName(socName: str) -> None:
+def aclrtSetSocName(socName: SocName) -> None:
     """Set the product of the process: "Ascend910", "Ascend310P", "Ascend910B" or "Host", or a chip as `soc` takes it.
 
     Every thread sees it at once; a `soc` context wins over it.
@@ -60,7 +74,7 @@ class soc:
     Host
     """
 
-    def __init__(self, name: str, *, mask_layout: str = "bitmask") -> None:
+    def __init__(self, name: SocName, *, mask_layout: MaskLayout = "bitmask") -> None:
         """Check the names; nothing changes before the context is entered."""
         self._setting = (_index("name", name, PRODUCTS)
                          | _index("mask_layout", mask_layout, MASK_LAYOUTS) << 8)

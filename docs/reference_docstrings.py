@@ -7,7 +7,9 @@ itself, which must be installed. Examples are fenced, so that they are shown as 
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
+from collections.abc import Iterator
 from inspect import cleandoc
 from typing import Any
 
@@ -29,15 +31,32 @@ class RuntimeDocstrings(griffe.Extension):
 
 
 def add_overloaded(described: griffe.Module, runtime: Any) -> list[str]:
-    """Give each function that the stubs have in several forms the signature that it runs with; their names."""
+    """Give each function that the stubs have in several forms one signature with all of its types; their names."""
     added = []
     for name, forms in described.overloads.items():
         if forms and name not in described.members:
-            signature = getattr(runtime, name).__doc__.partition("\n")[0]
-            found = griffe.visit(described.path, filepath=described.filepath, code=f"def {signature}: ...")
+            code = f"def {name}({', '.join(parameters(forms[0], getattr(runtime, name)))}) -> {result(forms[0])}: ..."
+            found = griffe.visit(described.path, filepath=described.filepath, code=code)
             described.set_member(name, found[name])
             added.append(name)
     return added
+
+
+def parameters(form: griffe.Function, function: Any) -> Iterator[str]:
+    """Write each parameter of the form that takes the most, in which memory for the results is given."""
+    keywords = False
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keywords:
+            keywords = True
+            yield "*"
+        annotation = re.sub(r"^_Out2?$", "_Tensor | None", str(form.parameters[name].annotation))
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        yield f"{name}: {annotation}{default}"
+
+
+def result(form: griffe.Function) -> str:
+    """Write what is returned; the page says what follows from the arguments."""
+    return re.sub(r"_Out2?\b", "_Array", str(form.returns))
 
 
 def add_docstrings(described: griffe.Module | griffe.Class, runtime: Any) -> None:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import chain
 from pathlib import Path
 
@@ -174,10 +175,13 @@ def updated(english, chinese):
     def block(old):
         new = next(blocks)
         seen = Block(old.group(1), old.group(2), 0)
-        kept = dict(zip(seen.without_comments(), seen.code.splitlines(), strict=True))  # with the translated comments
-        lines = zip(new.without_comments(), new.code.splitlines(), strict=True)
-        code = "".join(kept.get(bare, line) + "\n" for bare, line in lines)
-        return f"```{new.language}\n{code}```"
+        codes = [one.code.splitlines(keepends=True) for one in (seen, new)]
+        same = SequenceMatcher(None, seen.without_comments(), new.without_comments(), autojunk=False)
+        parts = (
+            codes[0][a:b] if tag == "equal" else codes[1][c:d]  # with the translated comments
+            for tag, a, b, c, d in same.get_opcodes()
+        )
+        return f"```{new.language}\n{''.join(chain(*parts))}```"
 
     counts = [(len(page.blocks), len(page.tables)) for page in (english, chinese)]
     if counts[0] != counts[1]:

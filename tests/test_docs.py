@@ -270,6 +270,12 @@ def test_every_operator_has_a_page():
     assert {path.stem for path in (DOCS / "operators").glob("*.md")} == {*OPERATORS_PAGES, "index"}
 
 
+def test_every_page_but_the_design_has_a_twin():
+    pages = {path.relative_to(DOCS) for path in DOCS.rglob("*.md")}
+    chinese = {path.relative_to(CHINESE) for path in CHINESE.rglob("*.md")}
+    assert {path for path in pages if path.parts[0] not in ("design", "zh")} == chinese
+
+
 def test_every_operator_has_a_chinese_page():
     english, chinese = ({path.name for path in (root / "operators").glob("*.md")} for root in (DOCS, CHINESE))
     assert chinese == english
@@ -310,8 +316,9 @@ def test_differences_are_seen():
 # ---- the reference and the site -------------------------------------------------------------------------------------
 
 
-def test_the_reference_is_complete():
-    described = re.findall(r"^::: aclnn_bw\.(\w+)$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+@pytest.mark.parametrize("root", [DOCS, CHINESE], ids=["en", "zh"])
+def test_the_reference_is_complete(root):
+    described = re.findall(r"^::: aclnn_bw\.(\w+)$", (root / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
     enums = (aclnn_bw.aclDataType, aclnn_bw.aclFormat, aclnn_bw.CubeMathType, aclnn_bw.aclrtMemMallocPolicy,
              aclnn_bw.aclrtMemcpyKind, aclnn_bw.AclnnStatus, aclnn_bw.AclError)  # fmt: skip
     members = {name for enum in enums for name in enum.__members__}
@@ -339,6 +346,23 @@ def test_the_site_builds_without_a_warning(site):
     assert (site / "index.html").exists()
     for page, language in (("operators", "en"), ("zh/operators", "zh")):
         assert f'<html lang="{language}"' in (site / page / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_choice_of_the_language_stays_on_the_page(site, page):
+    """A page of the design, which is in English alone, leads to the Chinese home."""
+    source = page.path.relative_to(DOCS)
+    name = source.relative_to("zh") if source.parts[0] == "zh" else source
+    folder = site / source.parent / ("" if source.stem == "index" else source.stem)
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    choices = dict(re.findall(r'<a href="([^"]*)" hreflang="(\w+)"', text))
+    assert set(choices.values()) == {"en", "zh"}
+    for link, language in choices.items():
+        twin = DOCS / ("zh" if language == "zh" else "") / name
+        home = site / ("zh" if language == "zh" else "")
+        expected = home / name.parent / ("" if name.stem == "index" else name.stem) if twin.is_file() else home
+        assert (folder / link).resolve() == expected.resolve(), link
+        assert twin.is_file() or name.parts[0] == "design"
 
 
 def test_the_site_fetches_nothing(site):

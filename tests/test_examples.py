@@ -1,25 +1,32 @@
 """The recipes of examples/ run where their libraries are, and docs/recipes.md shows them as they are."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
+NOTEBOOK = json.loads((EXAMPLES / "first_steps.ipynb").read_text(encoding="utf-8"))
 
 
 def run(name, *arguments, needs):
+    return run_file(EXAMPLES / f"{name}.py", *arguments, needs=needs)
+
+
+def run_file(path, *arguments, needs):
     for module in needs:
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"needs {module}")
     done = subprocess.run(
-        [sys.executable, EXAMPLES / f"{name}.py", *arguments], capture_output=True, text=True, check=False, timeout=300,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"},
+        [sys.executable, path, *arguments], capture_output=True, text=True, check=False, timeout=300,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "MPLBACKEND": "agg"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -71,7 +78,39 @@ def test_compare_npu_dump():
     assert "first at [1, 3, 4, 5]" in printed
 
 
-def test_the_page_shows_the_files():
-    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+def test_the_notebook(tmp_path):
+    """Its cells, one behind the other in a plain process: the last line of a cell is what Jupyter shows."""
+    cells = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+    program = "".join("".join(cell["source"]) + "\n\n" for cell in cells)
+    for shown in ("gradInput[0, 0]", "max_pool2d_with_mask_backward(np.ones_like(maxima), image, mask, 2)[0, 0]"):
+        assert program.count(f"\n{shown}\n") == 1
+        program = program.replace(f"\n{shown}\n", f"\nprint({shown}.tolist())\n")
+    program += "print(len(pyplot.get_fignums()), 'pictures;', *rates, sep='  ')\n"
+    path = tmp_path / "cells.py"
+    path.write_text(program, encoding="utf-8")
+    printed = run_file(path, needs=["matplotlib"])
+    assert "AvgPool2dBackward of ACL_FLOAT, ready" in printed
+    assert "161002\npadding[0] = 2: must be <=" in printed
+    average, maximum = (np.array(json.loads(line)) for line in printed.splitlines() if line.startswith("[["))
+    assert average.tolist() == [[1.0, 1.0, 2.0, 2.0]] * 2 + [[3.0, 3.0, 4.0, 4.0]] * 2
+    assert maximum.shape == (6, 6)
+    assert (maximum.reshape(3, 2, 3, 2).sum((1, 3)) == 1).all()    # one maximum in each window
+    assert "2  pictures;  aclnn_bw  plain NumPy" in printed
+
+
+def test_the_notebook_is_kept_without_results():
+    """What it shows is what it computes where it runs, and a change of it can be read."""
+    assert NOTEBOOK["nbformat"] == 4
+    assert len({cell["id"] for cell in NOTEBOOK["cells"]}) == len(NOTEBOOK["cells"])
+    for cell in NOTEBOOK["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            assert cell["execution_count"] is None
+
+
+@pytest.mark.parametrize("name", ["recipes.md", "zh/recipes.md"])
+def test_the_page_shows_the_files(name):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     shown = dict(re.findall(r"`examples/(\w+\.py)`.*?\n```python\n(.*?)```\n", page, re.S))
     assert shown == {path.name: path.read_text(encoding="utf-8") for path in EXAMPLES.glob("*.py")}
+    assert all(f"`examples/{path.name}`" in page for path in EXAMPLES.iterdir() if path.is_file())

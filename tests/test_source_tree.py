@@ -19,7 +19,7 @@ def text(name):
 
 
 def pins(line):
-    return set(re.findall(r'"([\w-]+==[\w.]+)"', line))
+    return set(re.findall(r'"([\w-]+(?:\[\w+\])?==[\w.]+)"', line))
 
 
 def test_the_version_stands_in_one_place():
@@ -39,10 +39,18 @@ def test_build_systems_are_told_the_version():
         assert wanted.format(aclnn_bw.__version__) in lines, name
 
 
+@pytest.mark.parametrize("page", ["install.md", "zh/install.md"])
+def test_every_extra_is_told(page):
+    extras = text("pyproject.toml").partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    told = re.search(r"^\| (?:extra|名称).*\n\|.*\n((?:\|.*\n)+)", text(f"docs/{page}"), re.MULTILINE)[1]
+    names = set(re.findall(r"^(\w+) = ", extras, re.MULTILINE))
+    assert set(re.findall(r"^\| `(\w+)`", told, re.MULTILINE)) == names
+
+
 def test_the_hooks_have_the_tools_of_the_extra():
     [lint] = re.findall(r"^lint = .*$", text("pyproject.toml"), re.MULTILINE)
     assert pins(lint) == pins(text(".pre-commit-config.yaml"))
-    assert len(pins(lint)) == 3
+    assert len(pins(lint)) == 4
 
 
 def test_the_hooks_run_what_ci_runs():
