@@ -301,7 +301,7 @@ def digested_groups():
         if rows < 4000:
             calls += [avg((1, 1, 2 * rows, 33), (2 * rows - 3, 2), (2, 1), (3, 0), out="columns_reversed")]
         yield "kernels taller than the scratch", Group(calls, dtypes)
-    geometries = [(2, 2, 0), (3, 2, 1), (3, 1, 1), (5, 4, 2), (7, 7, 0), (4, 1, 2)]
+    geometries = [(2, 2, 0), (3, 2, 1), (3, 1, 1), (5, 4, 2), (7, 7, 0), (4, 1, 2), (4, 6, 0)]
     calls = [
         avg((2, 3, 14, width), kernel, stride, padding, include=number % 2 == 0, kind=kind, product="Ascend910B",
             rest=cube, out=out)

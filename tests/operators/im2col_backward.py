@@ -149,6 +149,7 @@ def digested_groups():
         "k1": (1, 1, 0, 1),
         "k3 s3": (3, 1, 0, 3),
         "k2 s3": (2, 1, 1, 3),
+        "k3x2 s1x17": ((3, 2), 1, 1, (1, 17)),
     }.items():  # fmt: skip
         calls = [
             columns(shape, kernel, dilation, padding, stride, layout=layout, out=out)
