@@ -73,7 +73,7 @@ def test_algorithms_meet_layouts_and_values(explained):
     """Each of them with every layout of input and output that it takes, and with special values."""
     # DOUBLE reads dense rows of windows, FLAT dense planes, PACKED channels that lie side by side; the others of these
     # write rows without gaps.
-    dense = {"DOUBLE", "FLAT", "INTERLEAVE", "PAIRS", "PLACE", "ROWS", "TURNED", "WINDOWS"}
+    dense = {"DOUBLE", "FLAT", "INTERLEAVE", "PAIRS", "PLACE", "ROWS", "TABLE", "TURNED", "WINDOWS"}
     read = {"DOUBLE": {"rows_cropped", "rows_reversed"}, "FLAT": set(), "PACKED": {"channels_last"}}
     for operator, known in ALGORITHMS.items():
         if any(enum.endswith("Layout") for enum in OPERATORS[operator].enums):

@@ -7,6 +7,7 @@ cdef enum ForwardAlgorithm:
     ROWS        # the windows of a kernel position are one row of out, made and written in one go
     TURNED      # a row of the image is transposed: its windows have all their kernel positions side by side
     PIECES      # pieces of rows are converted, or put where out's strides say
+    TABLE       # a table says for each window and kernel position where in the plane it lies
     PACKED      # besides: self's channels lie side by side, so planes are made of a group of them first
 
 cdef enum:
@@ -40,6 +41,9 @@ cdef struct Im2colForwardPlan:
     int64_t groups
     int64_t band
     int64_t bands
+    # TABLE: where they begin in the scratch, in bytes.
+    int64_t at_table
+    int64_t at_image
     int32_t algorithm
     bint packs
     bint flat                   # a kernel position's windows are the plane, moved: stride 1, as many of them as columns

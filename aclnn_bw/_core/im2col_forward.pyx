@@ -5,7 +5,7 @@ that fails speaks.
 """
 from libc.stdint cimport INT64_MAX, int64_t
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up
 from aclnn_bw._core.checks cimport (
     addressable, format_is_plain, none_zero_but_batch, rank_3_or_4, read_pair, same_dtype, shape_is,
 )
@@ -23,11 +23,20 @@ from aclnn_bw._core.types cimport (
 cdef extern from "operators.h":
     enum:
         KERNEL "ACLNN_BW_KERNEL_im2col_forward"
+        TABLE_KERNEL "ACLNN_BW_KERNEL_im2col_table"
 
 cdef enum:
     UNITS_PER_THREAD = 4
     MOST_PACKED = 1048576       # bytes of the planes of a group: an L2 cache
     LEAST_TURNED = 3            # stride of the windows, and kernel positions
+    FEW_WINDOWS = 16            # in a row: a table is worth it (1.1 to 6 times; `python -m benchmarks.sweep`)
+    FEWER_WINDOWS = 6           # where a transposition is quick: of 3 columns
+    FEWEST_WINDOWS = 3          # of WELL_TURNED columns and more
+    WELL_TURNED = 16
+    FEW_MOVED = 4               # where planes are moved as a whole
+    TABLE_BYTES = 131072        # at most: half of an L2 cache of 256 KiB
+    IMAGE_BYTES = 32768         # of a plane: an L1 cache
+    PLANES_PER_TABLE = 8        # at least: to fill one takes as long as to make a plane by rows
 
 
 cdef bint is_real(int dtype) noexcept nogil:
@@ -86,6 +95,21 @@ cdef void set_axis(ForwardAxis* axis, int64_t size, int64_t windows, int64_t ker
     axis.pad = pad
 
 
+cdef bint goes_by_table(const Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
+    """Where rows of windows are short. Places are counted from 1 in 16 bits."""
+    cdef int64_t positions = plan.h.size * plan.w.size
+    cdef int64_t few = FEW_WINDOWS
+    if plan.flat:
+        few = most(FEW_MOVED, least(plan.w.kernel, 2 * FEW_MOVED))
+    elif plan.algorithm == TURNED and plan.w.kernel >= WELL_TURNED:
+        few = FEWEST_WINDOWS
+    elif plan.algorithm == TURNED and plan.w.kernel == LEAST_TURNED:
+        few = FEWER_WINDOWS
+    return (plan.w.windows <= few and positions < 1 << 16 and positions * item <= IMAGE_BYTES
+            and plan.h.kernel * plan.w.kernel <= quotient(TABLE_BYTES // 2, plan.h.windows * plan.w.windows)
+            and images * plan.channels >= PLANES_PER_TABLE * threads)
+
+
 cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t threads,
                          int64_t item) noexcept nogil:
     """Choose the algorithm and the units; returns the bytes of scratch."""
@@ -93,7 +117,7 @@ cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t thread
     cdef const ForwardAxis* w = &plan.w
     cdef int64_t length = h.windows * w.windows
     cdef int64_t plane = h.size * w.size * item
-    cdef int64_t units, i
+    cdef int64_t units, bytes, i
     for i in range(4):
         plan.plane_strides[i] = plan.self_strides[i]
     plan.group = 1
@@ -116,13 +140,20 @@ cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t thread
     elif (w.stride >= LEAST_TURNED and w.kernel >= LEAST_TURNED and w.dilation == 1 and plan.plane_strides[3] == 1
             and item > 1):
         plan.algorithm = TURNED
+    if plan.algorithm != PIECES and goes_by_table(plan, images, threads, item):
+        plan.algorithm = TABLE
     plan.groups = ceil_div(plan.channels, plan.group)
     plan.band = length
     units = images * plan.groups
-    if threads > 1 and units < UNITS_PER_THREAD * threads and not plan.packs:
+    if threads > 1 and units < UNITS_PER_THREAD * threads and not plan.packs and plan.algorithm != TABLE:
         plan.band = ceil_div(h.windows, ceil_div(UNITS_PER_THREAD * threads, units)) * w.windows
     plan.bands = ceil_div(length, plan.band)
-    return plan.group * plane if plan.packs else 0
+    bytes = round_up(plan.group * plane, ALIGNMENT) if plan.packs else 0
+    if plan.algorithm == TABLE:
+        plan.at_table = bytes
+        plan.at_image = plan.at_table + round_up(h.kernel * w.kernel * length * 2, ALIGNMENT)
+        bytes = plan.at_image + (h.size * w.size + 1) * most(item, 2)
+    return bytes
 
 
 cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] kernel, int64_t[2] dilation,
@@ -164,7 +195,8 @@ cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] ker
     while <int64_t>1 << slot < item:
         slot += 1
     # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
-    set_work(executor, context, context.kernels.row[KERNEL][slot], images * plan.groups * plan.bands, bytes, scratch)
+    set_work(executor, context, context.kernels.row[TABLE_KERNEL if plan.algorithm == TABLE else KERNEL][slot],
+             images * plan.groups * plan.bands, bytes, scratch)
     return SUCCESS
 
 

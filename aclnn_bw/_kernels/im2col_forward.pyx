@@ -3,11 +3,9 @@
 The formula is that of PyTorch's im2col (aten/src/ATen/native/im2col.h). Elements are copied bit for bit, so a kernel
 knows their size alone; where out's dtype is another one, pieces of rows are converted, each element rounded once.
 
-Bounds. `find_inside` says which windows of a kernel position lie inside the image along an axis, [begin, end); others
-are zeros, and nothing is read for them. Where what it adds wraps around, no window is inside: the true place is above
-every size, what it wraps to below 0, and further so than all windows reach. Phase 1 has proved that both views lie
-inside their storage and that out has a row for each kernel position, of Lh*Lw windows. A tile has at most TILE windows
-of TILE_BYTES each; the scratch holds the planes of a group of channels.
+Bounds. `find_inside` says which windows of a kernel position lie inside the image along an axis; others are zeros, and
+nothing is read for them. Phase 1 has proved that both views lie inside their storage and that out has a row for each
+kernel position, of Lh*Lw windows. A tile has at most TILE windows of TILE_BYTES each.
 
 | path | when | why |
 |---|---|---|
@@ -15,6 +13,7 @@ of TILE_BYTES each; the scratch holds the planes of a group of channels.
 | . flat | stride 1, as many windows as columns | the plane is copied in one go, then the edges are made 0 |
 | TURNED | stride >= 3, kernel >= 3 undilated | a transposition reads each cache line once |
 | PIECES | other strides or dtypes of out | what belongs together is written together |
+| TABLE | few windows in a row, small planes | im2col_table.pyx |
 | PACKED | channels side by side in self | planes are made of a group, which is read from them kH*kW times |
 
 `python -m benchmarks --operator im2col` measures.
@@ -23,43 +22,15 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most
-from aclnn_bw._core.im2col_forward cimport (
-    PIECES, ROWS, TILE, TILE_BYTES, WORDS, ForwardAxis, Im2colForwardPlan,
-)
+from aclnn_bw._core.im2col_forward cimport PIECES, ROWS, TILE, TILE_BYTES, WORDS, Im2colForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, RangeFn
 from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item
+from aclnn_bw._kernels.im2col_planes cimport Inside, find_inside, pack_planes, place
 from aclnn_bw._kernels.rows cimport bfloat, half, narrow_row, widen_row
 from aclnn_bw._kernels.transpose cimport transpose
 
 cdef extern from "convert.h" nogil:
     void round_to_odd_row "aclnn_bw_round_to_odd_row" (float* to, const double* source, int64_t n) noexcept
-
-# The windows of a kernel position that lie inside the image along one axis, and where window 0 lies.
-cdef struct Inside:
-    int64_t begin
-    int64_t end
-    int64_t at
-
-
-cdef inline int64_t place(const Inside* inside, int64_t o, int64_t stride) noexcept nogil:
-    """Of window o; `at` may be near -2**63, and o*stride beyond 2**63."""
-    return <int64_t>(<uint64_t>inside.at + <uint64_t>o * <uint64_t>stride)
-
-
-cdef inline void find_inside(const ForwardAxis* axis, int64_t k, Inside* inside) noexcept nogil:
-    cdef int64_t at = <int64_t>(<uint64_t>k * <uint64_t>axis.dilation - <uint64_t>axis.pad)
-    cdef uint64_t windows = <uint64_t>axis.windows
-    cdef uint64_t begin = 0 if at >= 0 else 0 - <uint64_t>at
-    cdef uint64_t end = 0 if at >= axis.size else <uint64_t>axis.size - <uint64_t>at
-    if axis.stride != 1:
-        begin = (begin - 1) // <uint64_t>axis.stride + 1 if begin > 0 else 0
-        end = (end - 1) // <uint64_t>axis.stride + 1 if end > 0 else 0
-    inside.at = at
-    inside.begin = <int64_t>(begin if begin < windows else windows)
-    inside.end = <int64_t>(end if end < windows else windows)
-    if inside.end < inside.begin:
-        inside.end = inside.begin
-
 
 cdef inline void zero_items(item* to, int64_t n) noexcept nogil:
     """Most gaps are of one element: a call costs more than the rest of the row."""
@@ -291,18 +262,6 @@ cdef void fill_pieces(const Im2colForwardPlan* plan, const item* planes, char* o
                     kh = 0
                     c += 1
         l += n
-
-
-cdef const item* pack_planes(const Im2colForwardPlan* plan, const item* self__chw, item* scratch,
-                             int64_t channels) noexcept nogil:
-    """PACKED: the planes of a group of channels."""
-    cdef int64_t size = <int64_t>sizeof(item)
-    cdef int64_t width = plan.w.size
-    cdef int64_t h
-    for h in range(plan.h.size):
-        transpose(scratch + h * width, plan.plane_strides[1], self__chw + h * plan.self_strides[2],
-                  plan.self_strides[3], width, channels, size)
-    return scratch
 
 
 cdef int64_t forward(const Im2colForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,

@@ -100,7 +100,8 @@ _AVG_PLAN, _AVG_TYPES = "_core/avg_pool2d.pyx", "_core/avg_pool2d.pxd"
 _MAX_PLAN, _PAD_PLAN = "_core/max_pool2d_plan.pyx", "_core/replication_pad2d.pyx"
 _UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
 _PAD_FORWARD, _COPIES = "_kernels/replication_pad2d_forward.pyx", "_kernels/copies.pxd"
-_IM2COL_FORWARD = "_kernels/im2col_forward.pyx"
+_IM2COL_FORWARD, _IM2COL_PLANES = "_kernels/im2col_forward.pyx", "_kernels/im2col_planes.pxd"
+_IM2COL_TABLE = "_kernels/im2col_table.pyx"
 _AVERAGES = "_kernels/avg_pool2d_forward.pyx"
 _UP_FORWARD = "_kernels/upsample_nearest_exact1d_forward.pyx"
 _UP_FORWARD_PLAN = "_core/upsample_nearest_exact1d_forward.pyx"
@@ -894,7 +895,18 @@ FAULTS = [
     Fault(_PAD_FORWARD, "        if source_of(&plan.h, p) != row:",
           "        if source_of(&plan.h, p) != row and (row < 0 or not FAULT):",
           "packed rows: the first one serves for all"),
-    Fault(_IM2COL_FORWARD, "        begin = (begin - 1) // <uint64_t>axis.stride + 1 if begin > 0 else 0\n",
+    Fault(_IM2COL_TABLE, "if h.begin <= lh < h.end and w.begin <= lw < w.end:",
+          "if h.begin <= lh < h.end - FAULT * (h.end < plan.h.windows) and w.begin <= lw < w.end:",
+          "TABLE: the last window that lies inside the image at a kernel row is padding"),
+    Fault(_IM2COL_TABLE, "memcpy(image + 1, plane, <size_t>(plan.h.size * width) * sizeof(item))",
+          "memcpy(image + 1, plane, <size_t>(plan.h.size * width - FAULT) * sizeof(item))",
+          "TABLE: the last element of a plane is left"),
+    Fault(_IM2COL_TABLE, "plane[r * plan.plane_strides[2] + i * plan.plane_strides[3]]",
+          "plane[r * plan.plane_strides[2] + i * (plan.plane_strides[3] if not FAULT else 1)]",
+          "TABLE: columns of the image taken for dense"),
+    Fault(_IM2COL_TABLE, "        n *= rows\n        rows = 1\n", "        n *= rows\n        rows = 1 + FAULT\n",
+          "TABLE: the columns of the channel behind are written too"),
+    Fault(_IM2COL_PLANES, "        begin = (begin - 1) // <uint64_t>axis.stride + 1 if begin > 0 else 0\n",
           "        begin = (begin - 1 - FAULT) // <uint64_t>axis.stride + 1 if begin > FAULT else 0\n",
           "columns: a window before the first that lies inside, where the stride says so"),
     Fault(_IM2COL_FORWARD, "            to[i] = source[2 * i]\n", "            to[i] = source[2 * i + FAULT]\n",
