@@ -38,7 +38,7 @@ cdef inline void find_inside(const ForwardAxis* axis, int64_t k, Inside* inside)
 
 
 cdef inline const item* pack_planes(const Im2colForwardPlan* plan, const item* self__chw, item* scratch,
-                             int64_t channels) noexcept nogil:
+                                    int64_t channels) noexcept nogil:
     """PACKED: the planes of a group of channels."""
     cdef int64_t size = <int64_t>sizeof(item)
     cdef int64_t width = plan.w.size

@@ -59,11 +59,12 @@ cdef void fill_columns(const Im2colForwardPlan* plan, const item* plane, item* o
     if plan.out_strides[1] == n:
         n *= rows
         rows = 1
-    for r in range(rows):
+    while rows > 0:
         for i in range(n):
             out__rl[i] = source[table[i]]
         table += n
         out__rl += plan.out_strides[1]
+        rows -= 1
 
 
 cdef int64_t by_table(const Im2colForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
