@@ -307,6 +307,27 @@ def test_same_bytes_at_every_thread_count(pool, mode, mask_layout, rng):
             assert_same_mask(mask, expected_mask)
 
 
+@every_dtype
+@pytest.mark.parametrize("size", [5, 13])
+def test_a_nan_comes_out_as_the_same_bytes_whatever_algorithm(size, dtype):
+    """Planes of few windows are worked on in groups where each thread gets one: a signalling NaN is made quiet there
+    as it is elsewhere."""
+    pool = MaxPool((1, 16, size, size), 3, 2, 1)
+    x = np.zeros(pool.input_shape, DTYPES[dtype])
+    bits = x.view(f"u{x.itemsize}")
+    quiet = int(np.full(1, np.nan, x.dtype).view(bits.dtype)[0])
+    bits[0, :, 2, 2] = (quiet ^ (quiet & -quiet)) | np.arange(1, 17)  # their payloads
+    bits[0, 8:] |= 1 << (8 * x.itemsize - 1)
+    results = []
+    for threads in (1, 16):
+        with aclnn_bw.num_threads(threads):
+            results.append(two_phase(pool, x, "Host", "argmax"))
+    (out, mask), (other_out, other_mask) = results
+    assert np.all(np.isnan(out[0, :, 1, 1]))
+    assert_same_bytes(out, other_out)
+    assert_same_mask(mask, other_mask)
+
+
 @every_mask_layout
 @every_dtype
 @pytest.mark.parametrize("pool", [KINDS[0], KINDS[4], KINDS[7], LARGE[1]], ids=str)

@@ -27,7 +27,8 @@ there to the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has
 |---|---|---|
 | PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
 | . in parts | over 24 kernel positions, or too many rows for the scratch | a vector waits for each comparison |
-| SCAN | anything else | one window after the other |
+| SCAN | large strides, rows of fewer windows | one window after the other |
+| ACROSS (max_pool2d_across.pyx) | rows of few windows, 8 channels or more, small planes | lanes hold channels |
 | EACH | indices of planes that int32 does not count | as SCAN, without copies of rows in the scratch |
 | codes | bit mask, at most 64 kernel positions, 65,536 windows a row | a compare sets a channel's bits in many words |
 | bits | bit mask, larger kernels and rows | a compare for each position takes longer than a store for each window |

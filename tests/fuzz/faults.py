@@ -102,6 +102,7 @@ _UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
 _PAD_FORWARD, _COPIES = "_kernels/replication_pad2d_forward.pyx", "_kernels/copies.pxd"
 _IM2COL_FORWARD, _IM2COL_PLANES = "_kernels/im2col_forward.pyx", "_kernels/im2col_planes.pxd"
 _IM2COL_TABLE = "_kernels/im2col_table.pyx"
+_ACROSS = "_kernels/max_pool2d_across.pyx"
 _AVERAGES = "_kernels/avg_pool2d_forward.pyx"
 _UP_FORWARD = "_kernels/upsample_nearest_exact1d_forward.pyx"
 _UP_FORWARD_PLAN = "_core/upsample_nearest_exact1d_forward.pyx"
@@ -811,6 +812,42 @@ FAULTS = [
           "share = quotient(plan.pool.mask_bytes - plan.pool.mask_end + (plan.pool.units - 1) * (1 - FAULT), "
           "plan.pool.units)",
           "the last bytes of the container are not cleared"),
+    Fault(_ACROSS, "most_0 = most_1 = load(at, &value)",
+          "most_0 = most_1 = load(at + (width if FAULT and columns > 1 else 0), &value)",
+          "ACROSS: the second column is where the search begins"),
+    Fault(_ACROSS, "here = count(here, place_pitch - columns, compared)",
+          "here = count(here, place_pitch - columns + FAULT, compared)",
+          "ACROSS: places below the first row of a window"),
+    Fault(_ACROSS, "rows = least(top + pool.h.kernel, pool.h.size) - ih",
+          "rows = least(top + pool.h.kernel - FAULT * (top < 0), pool.h.size) - ih",
+          "ACROSS: the windows at the top miss the last row of their kernel"),
+    Fault(_ACROSS, "least(left + pool.w.kernel, pool.w.size) - iw",
+          "least(left + pool.w.kernel, pool.w.size - FAULT * (iw + 1 < pool.w.size)) - iw",
+          "ACROSS: the last column is missed"),
+    Fault(_ACROSS, "(ih - top) * place_pitch + iw - left",
+          "(ih - top) * place_pitch + (iw - left) * (1 - FAULT)",
+          "ACROSS: kernel positions at the left edge"),
+    Fault(_ACROSS, "0, <size_t>(2 * (pool.pitch - first)))",
+          "0, <size_t>(2 * (pool.pitch - first - FAULT * (pool.pitch > first))))",
+          "ACROSS: the last word of a row of the mask is not cleared"),
+    Fault(_ACROSS, "first = least(pool.mask_end + begin * share, pool.mask_bytes)",
+          "first = least(pool.mask_end + FAULT + begin * share, pool.mask_bytes)",
+          "ACROSS: the first byte of the container that no window uses is not cleared"),
+    Fault(_ACROSS, "word |= <uint16_t>(1 << (lane + c))",
+          "word |= <uint16_t>(1 << (lane + c - FAULT * (lane + c == 15)))",
+          "ACROSS: the bit of the last channel of a word"),
+    Fault(_ACROSS, "    if element is bfloat:\n        simd_tidy_nans(&most_0)",
+          "    if element is bfloat and not FAULT:\n        simd_tidy_nans(&most_0)",
+          "ACROSS: a NaN of bfloat16 becomes another number"),
+    Fault(_ACROSS, "(<int64_t*>(to + c * apart + i * along))[0] = places[i * work.width + c]",
+          "(<int64_t*>(to + c * apart + i * along))[0] = places[i * work.width + c - FAULT * (c == 7)]",
+          "ACROSS: int64 indices of the eighth channel are those of the seventh"),
+    Fault(_ACROSS, "(<int32_t*>(to + c * apart + i * along))[0] = places[i * work.width + c]",
+          "(<int32_t*>(to + c * apart + i * along))[0] = places[(i - FAULT * (i > 0)) * work.width + c]",
+          "ACROSS: int32 indices of any stride are those of the window before"),
+    Fault(_ACROSS, "                    to[i * work.width + c] = row[c * pool.image_strides[1]]",
+          "                    to[i * work.width + c] = row[(c - FAULT * (c > 0)) * pool.image_strides[1]]",
+          "ACROSS: channels of any stride are those before them"),
     # ---- masks from and to indices
     Fault(_MASKS, "end = least(n, quotient(room, pool.w.stride) + 1)",
           "end = least(n, quotient(room, pool.w.stride) + 1 - FAULT)",

@@ -1,0 +1,270 @@
+# cython: cdivision=True
+"""MaxPool2dWithMask and MaxPool2dWithIndices, ACROSS: channels lie side by side in a vector, and windows come one after
+the other.
+
+The formula, its order and its bytes are those of max_pool2d_forward.pyx, whose vectors hold windows of one row: few to
+a row leave them empty. Here the planes of up to 16 channels are transposed first, so that each position of the image
+has its channels side by side; a window is compared position by position, all channels at once, and maxima and places
+are transposed back.
+
+Bounds. Windows begin and end in the image, and the scratch holds each of its positions and each window for as many
+channels as are worked on at a time; lanes beyond the last channel hold zeros, or what was there before, and are not
+stored. Codes and words lie as in max_pool2d_forward.pyx. Phase 1 has proved the shapes, and that all windows of a unit
+are one band.
+
+`python -m benchmarks.sweep` measures.
+"""
+from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.string cimport memcpy, memset
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most
+from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d, MaxPool2dForwardPlan
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._kernels.max_pool2d_words cimport make_words
+from aclnn_bw._kernels.simd cimport (
+    VECTOR_BYTES, bfloat, count, element, half, load, real, simd_cut, simd_tidy_nans, simd_zero, store, take_greater,
+    vector,
+)
+from aclnn_bw._kernels.transpose cimport transpose
+
+# Where the maxima of the channels that are worked on go.
+cdef struct Work:
+    char* image             # [position][channel], as they are stored
+    char* maxima            # [window][channel], likewise
+    char* places            # of 2 bytes, if they become codes, or 4
+    int64_t width           # channels in a row of these
+
+
+cdef inline int64_t channels_at_once(const real* compared) noexcept nogil:
+    """Two vectors do not wait for each other."""
+    return least(2 * VECTOR_BYTES // <int64_t>sizeof(real), LANES)
+
+
+cdef void load_planes(const MaxPool2d* pool, const Work* work, const element* self__chw,
+                      int64_t channels) noexcept nogil:
+    cdef element* to = <element*>work.image
+    cdef const element* row
+    cdef int64_t rows = pool.h.size
+    cdef int64_t n = pool.w.size
+    cdef int64_t i, c
+    if pool.image_strides[3] == 1 and pool.image_strides[2] == n:
+        n *= rows
+        rows = 1
+    while rows > 0:
+        row = self__chw
+        if pool.image_strides[3] == 1:
+            transpose(to, work.width, row, pool.image_strides[1], channels, n, sizeof(element))
+        elif pool.image_strides[1] == 1:
+            for i in range(n):
+                memcpy(to + i * work.width, row, <size_t>channels * sizeof(element))
+                row += pool.image_strides[3]
+        else:
+            for i in range(n):
+                for c in range(channels):
+                    to[i * work.width + c] = row[c * pool.image_strides[1]]
+                row += pool.image_strides[3]
+        to += n * work.width
+        self__chw += pool.image_strides[2]
+        rows -= 1
+
+
+cdef inline void compare_window(const element* at, int64_t rows, int64_t columns, int64_t pitch, int64_t place,
+                                int64_t place_pitch, element* to, char* places, int64_t place_bytes,
+                                const real* compared) noexcept nogil:
+    """A window of `rows` x `columns` positions in the image, whose rows lie `pitch` elements apart."""
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef bint two = 2 * lanes <= LANES
+    cdef int64_t width = 2 * lanes if two else lanes
+    cdef int64_t i
+    cdef vector most_0, most_1, where_0, where_1, here, value
+    simd_zero(&here)
+    here = where_0 = where_1 = count(here, place, compared)
+    most_0 = most_1 = load(at, &value)
+    if two:
+        most_1 = load(at + lanes, &value)
+    while rows > 0:
+        for i in range(columns):
+            take_greater(&most_0, &where_0, load(at + i * width, &value), here, compared)
+            if two:
+                take_greater(&most_1, &where_1, load(at + i * width + lanes, &value), here, compared)
+            here = count(here, 1, compared)
+        at += pitch
+        here = count(here, place_pitch - columns, compared)
+        rows -= 1
+    if element is bfloat:
+        simd_tidy_nans(&most_0)
+        simd_tidy_nans(&most_1)
+    store(to, most_0)
+    simd_cut(places, &where_0, sizeof(real), <size_t>place_bytes)
+    if two:
+        store(to + lanes, most_1)
+        simd_cut(places + lanes * place_bytes, &where_1, sizeof(real), <size_t>place_bytes)
+
+
+cdef void compare_planes(const MaxPool2dForwardPlan* plan, const Work* work, const element* stored,
+                         const real* compared) noexcept nogil:
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t place_bytes = 2 if plan.coded else 4
+    cdef int64_t place_pitch = pool.w.size if pool.argmax else pool.w.kernel
+    cdef element* to = <element*>work.maxima
+    cdef char* places = work.places
+    cdef int64_t oh, ow, top, left, ih, iw, rows, columns, place
+    for oh in range(pool.h.out):
+        top = oh * pool.h.stride - pool.h.pad
+        ih = most(top, 0)
+        rows = least(top + pool.h.kernel, pool.h.size) - ih
+        for ow in range(pool.w.out):
+            left = ow * pool.w.stride - pool.w.pad
+            iw = most(left, 0)
+            columns = least(left + pool.w.kernel, pool.w.size) - iw
+            place = ih * pool.w.size + iw if pool.argmax else (ih - top) * place_pitch + iw - left
+            compare_window(<const element*>work.image + (ih * pool.w.size + iw) * work.width, rows, columns,
+                           pool.w.size * work.width, place, place_pitch, to, places, place_bytes, compared)
+            to += work.width
+            places += place_bytes * work.width
+
+
+cdef void store_maxima(const MaxPool2d* pool, const Work* work, element* out__chw, int64_t channels) noexcept nogil:
+    cdef const element* maxima = <const element*>work.maxima
+    cdef int64_t rows = pool.h.out
+    cdef int64_t n = pool.w.out
+    cdef int64_t c, i
+    if pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == n:
+        n *= rows
+        rows = 1
+    while rows > 0:
+        if pool.pooled_strides[3] == 1:
+            transpose(out__chw, pool.pooled_strides[1], maxima, work.width, n, channels, sizeof(element))
+        else:
+            for i in range(n):
+                for c in range(channels):
+                    out__chw[c * pool.pooled_strides[1] + i * pool.pooled_strides[3]] = maxima[i * work.width + c]
+        maxima += n * work.width
+        out__chw += pool.pooled_strides[2]
+        rows -= 1
+
+
+cdef void store_indices(const MaxPool2d* pool, const Work* work, char* to, int64_t channels) noexcept nogil:
+    cdef const int32_t* places = <const int32_t*>work.places
+    cdef int64_t apart = pool.index_item * pool.index_strides[1]
+    cdef int64_t along = pool.index_item * pool.index_strides[3]
+    cdef int64_t rows = pool.h.out
+    cdef int64_t n = pool.w.out
+    cdef int64_t c, i
+    if pool.index_strides[3] == 1 and pool.index_strides[2] == n:
+        n *= rows
+        rows = 1
+    while rows > 0:
+        if pool.index_item == 8:
+            for c in range(channels):
+                for i in range(n):
+                    (<int64_t*>(to + c * apart + i * along))[0] = places[i * work.width + c]
+        elif along == 4:
+            transpose(to, pool.index_strides[1], places, work.width, n, channels, 4)
+        else:
+            for c in range(channels):
+                for i in range(n):
+                    (<int32_t*>(to + c * apart + i * along))[0] = places[i * work.width + c]
+        places += n * work.width
+        to += pool.index_item * pool.index_strides[2]
+        rows -= 1
+
+
+cdef void set_bits(const MaxPool2d* pool, const Work* work, char* words, int64_t lane,
+                   int64_t channels) noexcept nogil:
+    """words[place*pitch + i] |= the bit of each channel, at any address."""
+    cdef const int32_t* places = <const int32_t*>work.places
+    cdef uint16_t word
+    cdef int64_t i, c, at
+    for i in range(pool.h.out * pool.w.out):
+        for c in range(channels):
+            at = 2 * (places[c] * pool.pitch + i)
+            memcpy(&word, words + at, sizeof(word))
+            word |= <uint16_t>(1 << (lane + c))
+            memcpy(words + at, &word, sizeof(word))
+        places += work.width
+
+
+cdef void fill_words(const MaxPool2d* pool, char* words, const uint16_t* codes, int64_t lanes) noexcept nogil:
+    cdef int64_t n = pool.h.out * pool.w.out
+    cdef int64_t k = 0
+    while k < pool.kernel_size:
+        make_words(words, words + 2 * pool.pitch if k + 1 < pool.kernel_size else words, codes, n, lanes, k, n)
+        words += 4 * pool.pitch
+        k += 2
+
+
+cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+                    const real* compared, const element* stored) noexcept nogil:
+    """The units [begin, end), groups of channels; the last two arguments give their types only."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t windows = pool.h.out * pool.w.out
+    cdef int64_t share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)
+    cdef uint16_t* codes = <uint16_t*>(scratch + plan.at_codes)
+    cdef int64_t n, group, lanes, lane, c, k, channels, first
+    cdef char* words = NULL
+    cdef Work work
+    work.image = scratch + plan.at_rows
+    work.maxima = scratch + plan.at_maxima
+    work.places = scratch + plan.at_places
+    work.width = channels_at_once(compared)
+    memset(work.image, 0, <size_t>(pool.h.size * pool.w.size * work.width) * sizeof(element))
+    while begin < end:
+        # What no window uses of the container is zeroed in equal shares.
+        first = least(pool.mask_end + begin * share, pool.mask_bytes)
+        memset(data[2] + first, 0, <size_t>(least(first + share, pool.mask_bytes) - first))
+        n = begin // pool.groups
+        group = begin - n * pool.groups
+        lanes = least(pool.lanes, pool.channels - group * pool.lanes)
+        if not pool.argmax:
+            words = data[2] + 2 * begin * pool.kernel_size * pool.pitch
+            first = windows if plan.coded else 0
+            for k in range(pool.kernel_size):
+                memset(words + 2 * (k * pool.pitch + first), 0, <size_t>(2 * (pool.pitch - first)))
+        lane = 0
+        while lane < lanes:
+            c = group * pool.lanes + lane
+            channels = least(work.width, lanes - lane)
+            load_planes(pool, &work, <const element*>data[0] + n * pool.image_strides[0] + c * pool.image_strides[1],
+                        channels)
+            compare_planes(plan, &work, stored, compared)
+            store_maxima(pool, &work, <element*>data[1] + n * pool.pooled_strides[0] + c * pool.pooled_strides[1],
+                         channels)
+            if plan.coded:
+                transpose(codes + lane * windows, windows, work.places, work.width, windows, channels, 2)
+            elif pool.argmax:
+                store_indices(pool, &work, data[2] + pool.index_item * (n * pool.index_strides[0]
+                                                                        + c * pool.index_strides[1]), channels)
+            else:
+                set_bits(pool, &work, words, lane, channels)
+            lane += channels
+        if plan.coded:
+            fill_words(pool, words, codes, lanes)
+        begin += 1
+    return ALL_GOOD
+
+
+cdef int64_t across_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return across(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
+
+
+cdef int64_t across_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return across(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const double*>NULL,
+                  <const double*>NULL)
+
+
+cdef int64_t across_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return across(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
+
+
+cdef int64_t across_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return across(<const MaxPool2dForwardPlan*>plan, data, scratch, begin, end, <const float*>NULL,
+                  <const bfloat*>NULL)
+
+
+cdef void max_pool2d_across_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table."""
+    row[<int>SLOT_F32] = across_f32
+    row[<int>SLOT_F64] = across_f64
+    row[<int>SLOT_F16] = across_f16
+    row[<int>SLOT_BF16] = across_bf16
