@@ -86,7 +86,8 @@ class BuildNative(build_ext):
         openmp = self.probe_openmp()
         variants = self.probe_variants()
         # Cython makes every pair of two fused types, of which only some exist: the others are unused, and dropped.
-        self.kernel_flags = self.supported(["-Wno-unused-function"])
+        # A loop takes 0.85 to 1.2 times as long where its lines of code begin elsewhere: other units do not move it so.
+        self.kernel_flags = self.supported(["-Wno-unused-function", "-falign-functions=64"])
         self.unit_flags = {unit: self.supported(flags) for unit, flags in UNIT_FLAGS.items()}
         self.floor_flags = self.supported(["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"])
         # Dependencies for `kept`; a compiler that does not tell them compiles all again.
