@@ -20,6 +20,7 @@ from libc.string cimport memcpy, memset
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most
 from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport make_words
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, bfloat, count, element, half, load, real, simd_cut, simd_tidy_nans, simd_zero, store, take_greater,
@@ -164,7 +165,7 @@ cdef void store_indices(const MaxPool2d* pool, const Work* work, char* to, int64
         else:
             for c in range(channels):
                 for i in range(n):
-                    (<int32_t*>(to + c * apart + i * along))[0] = places[i * work.width + c]
+                    (<index_at*>(to + c * apart + i * along))[0] = places[i * work.width + c]
         places += n * work.width
         to += pool.index_item * pool.index_strides[2]
         rows -= 1

@@ -44,6 +44,7 @@ from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport EACH, LANES, MOST_COLUMNS, SCAN, MaxPool2d, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_forward_windows cimport Pass, compare, split_pairs
+from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport make_words
 from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row, widened
 from aclnn_bw._kernels.simd cimport (
@@ -198,7 +199,7 @@ cdef void store_indices(const MaxPool2d* pool, char* to, const int32_t* places) 
             (<int64_t*>(to + i * along))[0] = places[i]
     else:
         for i in range(n):
-            (<int32_t*>(to + i * along))[0] = places[i]
+            (<index_at*>(to + i * along))[0] = places[i]
 
 
 # Where the maxima of a plane's rows go, and what is read on the way.
@@ -347,7 +348,7 @@ cdef void each_row(const MaxPool2d* pool, char* to, const element* self__hw, ele
             if item == 8:
                 (<int64_t*>(to + at))[0] = index
             else:
-                (<int32_t*>(to + at))[0] = <int32_t>index
+                (<index_at*>(to + at))[0] = <int32_t>index
 
 
 cdef void prepare(const MaxPool2dForwardPlan* plan, char* scratch, const real* compared) noexcept nogil:

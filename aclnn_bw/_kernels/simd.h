@@ -40,10 +40,10 @@ typedef uint32_t simd_lanes_of_4_half __attribute__((vector_size(SIMD_HALF_BYTES
 typedef uint32_t simd_lanes_of_4_16 __attribute__((vector_size(16)));
 typedef uint16_t simd_lanes_of_2 __attribute__((vector_size(SIMD_BYTES > 16 ? 32 : 16)));
 
-/* Cells of memory that are moved, whatever they hold. */
-typedef uint16_t __attribute__((may_alias)) simd_cell_2;
-typedef uint32_t __attribute__((may_alias)) simd_cell_4;
-typedef uint64_t __attribute__((may_alias)) simd_cell_8;
+/* Cells of memory that are moved, whatever they hold, and at any address, as a mask's bytes are. */
+typedef uint16_t __attribute__((may_alias, aligned(1))) simd_cell_2;
+typedef uint32_t __attribute__((may_alias, aligned(1))) simd_cell_4;
+typedef uint64_t __attribute__((may_alias, aligned(1))) simd_cell_8;
 
 #define SIMD_INLINE static inline __attribute__((always_inline, unused))
 
