@@ -40,7 +40,7 @@ from aclnn_bw._core.dispatch cimport (
     ISA_BASELINE, ISA_NONE, ISA_V2, ISA_V3, ISA_V4, best_isa, has_isa, load_kernels,
 )
 from aclnn_bw._core.executor cimport (
-    accept, delete_executor, execute, finish, make_repeatable, rebind, retract, run_range,
+    accept, begin_team, delete_executor, execute, finish, make_repeatable, rebind, retract, run_range,
 )
 from aclnn_bw._core.max_pool2d cimport MaxPool2dShapes, max_pool2d_shapes
 from aclnn_bw._core.max_pool2d_plan cimport plan_conversion

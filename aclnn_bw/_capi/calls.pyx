@@ -10,7 +10,7 @@ from aclnn_bw._core.arithmetic cimport mul_overflows
 from aclnn_bw._core.checks cimport apart
 from aclnn_bw._core.dispatch cimport load_kernels
 from aclnn_bw._core.executor cimport (
-    accept, delete_executor, finish, make_repeatable, rebind, retract, run_range,
+    accept, begin_team, delete_executor, finish, make_repeatable, rebind, retract, run_range,
 )
 from aclnn_bw._core.names cimport TEXT, choose, dtype_name, tuple_text
 from aclnn_bw._core.operators cimport operator_of
@@ -598,11 +598,11 @@ cdef void one_range(void* run, int64_t index) noexcept nogil:
 
 cdef int run_all(Run* run) noexcept nogil:
     cdef int64_t i
-    if run.executor.ranges <= 1 or is_forked():
+    if not is_forked() and begin_team(run):
+        parallel(one_range, run, run.executor.ranges, run.executor.threads)
+    else:
         for i in range(run.executor.ranges):
             run_range(run, i)
-    else:
-        parallel(one_range, run, run.executor.ranges, run.executor.threads)
     return finish(run)
 
 

@@ -17,6 +17,7 @@ cdef extern int rebind "aclnn_bw_rebind" (
 cdef extern int accept "aclnn_bw_accept" (
     Executor* executor, int op, char* workspace, int64_t size, int64_t queue, Run* run) noexcept nogil
 cdef extern void retract "aclnn_bw_retract" (Run* run) noexcept nogil
+cdef extern bint begin_team "aclnn_bw_begin_team" (Run* run) noexcept nogil
 cdef extern void run_range "aclnn_bw_run_range" (Run* run, int64_t index) noexcept nogil
 cdef extern int finish "aclnn_bw_finish" (Run* run) noexcept nogil
 cdef extern int execute "aclnn_bw_execute" (

@@ -82,6 +82,8 @@ typedef struct {
     char *data[ACLNN_BW_MAX_TENSORS];
     char *workspace; /* aligned */
     int64_t bad;     /* atomic: the smallest place that a range has returned, or -1 */
+    int64_t begun;   /* when a team began, and when the calling thread had worked off its own range: */
+    int64_t left;    /* nanoseconds (contention.h); 0 without a team */
 } aclnn_bw_run;
 
 #endif

@@ -135,7 +135,7 @@ cdef extern from "types.h" nogil:
         Executor* executor
         (char*)[MAX_TENSORS] data
         char* workspace
-        int64_t bad
+        int64_t bad, begun, left
 
 # operators.h says what these are, and how an operator's record is read.
 cdef extern from "operators.h" nogil:

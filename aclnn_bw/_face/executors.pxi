@@ -121,11 +121,11 @@ cdef int run_and_finish(Run* run) noexcept:
         return finish(run)
     with nogil:
         # A region of one thread costs more than a tiny kernel; the pool of a forked child's parent is not the child's.
-        if ranges <= 1 or in_forked_child:
-            for i in range(ranges):
+        if not in_forked_child and begin_team(run):
+            for i in prange(ranges, schedule="static", chunksize=1, num_threads=run.executor.threads):
                 run_range(run, i)
         else:
-            for i in prange(ranges, schedule="static", chunksize=1, num_threads=run.executor.threads):
+            for i in range(ranges):
                 run_range(run, i)
         status = finish(run)
     return status
