@@ -65,6 +65,26 @@ def test_one_window_and_wide_ones(rng, dtype, shape, kernel, last):
     assert_is_avg_pool2d(a.avg_pool2d(x, *attributes), x, attributes)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [
+        ((3, 5, 7, 9), (5, 5, 2, False, True, None)),
+        ((3, 5, 7, 9), (5, 5, 2, False, False, None)),
+        ((3, 5, 8, 8), (1, 7, 0, False, True, None)),
+        ((2, 3, 20, 7), ((3, 6), (2, 3), (1, 2), True, False, None)),
+        ((2, 3, 23, 4), (7, 7, 3, False, True, -3)),
+        ((2, 3, 4, 4), (3, 7, 1, True, False, None)),
+        ((2, 3, 60, 2), ((50, 1), (10, 1), (5, 0), False, True, None)),
+    ],
+    ids=str,
+)
+def test_one_or_two_windows_to_a_row(rng, dtype, layout, shape, attributes):
+    guarded = guarded_copy(normal(rng, shape, DTYPES[dtype]), layout)
+    assert_is_avg_pool2d(a.avg_pool2d(guarded.view, *attributes), guarded.view, attributes)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("attributes", ATTRIBUTES[:4], ids=str)
 def test_threads_change_no_bit(rng, threads, attributes):
@@ -76,7 +96,7 @@ def test_threads_change_no_bit(rng, threads, attributes):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize(
-    "attributes", [(2, 2), (3, 1, 1), (3, 1, 1, False, False), (3, 2, 1), (5, 3, 2), (9,)], ids=str
+    "attributes", [(2, 2), (3, 1, 1), (3, 1, 1, False, False), (3, 2, 1), (5, 3, 2), (9,), (5, 4)], ids=str
 )
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_sum_that_overflows_is_made_of_divided_terms(dtype, attributes, sign):

@@ -9,6 +9,7 @@ cdef enum ForwardAlgorithm:
     FLAT        # stride 1, as many windows as columns: some rows at a time, as if they were one
     PAIRS       # kernel and stride 2, dense rows: both sums in registers
     WIDE        # windows too wide for the scratch, or one a plane: one after the other, some columns at a time
+    FEW         # small windows, one or two to a row: one after the other, an element at a time
     PACKED      # besides: self's channels lie side by side, so rows of a group of them are transposed first
 
 cdef enum:

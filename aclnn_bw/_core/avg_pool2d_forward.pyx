@@ -34,6 +34,9 @@ cdef enum:
     WIDEST_WINDOW = 1024    # columns; wider ones are summed one by one
     FLAT_BYTES = 8192       # of sums that FLAT makes at a time
     WIDEST_FLAT = 16        # columns of a window
+    FEW_WINDOWS = 2         # of a row
+    FEW_TERMS = 100         # of those; the vectors of ROWS take longer for fewer
+    LONELY_TERMS = 9        # of a plane's only window; for more WIDE takes less time
     PACKED_BYTES = 262144   # of the rows of a group of channels
 
 # What the caller asked for, read into plain numbers.
@@ -153,7 +156,7 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
     cdef int64_t size
-    if plan.algorithm == WIDE or plan.algorithm == PAIRS:
+    if plan.algorithm == WIDE or plan.algorithm == FEW or plan.algorithm == PAIRS:
         size = 0
     elif plan.algorithm == FLAT:
         plan.at_results = w.pad + plan.rows * w.size + w.kernel
@@ -187,7 +190,7 @@ cdef int64_t divide_work(AvgPool2dForwardPlan* plan, int64_t images, int64_t thr
     plan.group = 1
     plan.packs = (plan.channels > 1 and plan.self_strides[1] == 1 and not dense and not plan.round_half
                   and h.kernel * w.size * item <= PACKED_BYTES // (ALIGNMENT // item))
-    if w.kernel > WIDEST_WINDOW or (h.out == 1 and w.out == 1 and dense):
+    if w.kernel > WIDEST_WINDOW or (h.out == 1 and w.out == 1 and dense and h.kernel > LONELY_TERMS // w.kernel):
         plan.algorithm = WIDE
         plan.packs = False
         plan.tile = least(w.out, MOST_COLUMNS)
@@ -199,6 +202,9 @@ cdef int64_t divide_work(AvgPool2dForwardPlan* plan, int64_t images, int64_t thr
             and plan.out_strides[3] == 1 and plan.out_strides[2] == w.size and w.size <= MOST_COLUMNS):
         plan.algorithm = FLAT
         plan.rows = least(h.out, most(1, FLAT_BYTES // (w.size * real)))
+    elif (w.out <= FEW_WINDOWS and h.kernel <= FEW_TERMS and h.kernel * w.kernel * w.out <= FEW_TERMS
+            and not plan.packs and not plan.round_half):
+        plan.algorithm = FEW
     else:
         plan.algorithm = ROWS
         plan.tile = least(w.out, most(1, (MOST_COLUMNS - w.kernel) // w.stride))

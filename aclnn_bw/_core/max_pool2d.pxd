@@ -106,8 +106,8 @@ cdef struct MaxPool2dGatherPlan:
 cdef struct MaxPool2dScatterPlan:
     MaxPool2d pool
     MaxPool2dWindows windows
-    bint aligned            # no window reaches from one band into the next
     bint placed             # the places of maxima are found for all channels of a group at a time
+    bint sparse             # so few windows that sums are stored where there may be any, among zeros
     int64_t apart           # elements between the sums of two kernel columns, or 0 where they are one
     int64_t block           # rows of windows that are read at a time
     int64_t sweep           # channels whose sums are in the scratch at a time

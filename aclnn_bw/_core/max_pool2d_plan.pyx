@@ -59,6 +59,7 @@ cdef enum:
     EACH_COLUMNS = 65536            # of sums that EACH makes at a time
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
+    SPARSE = 12                     # positions to a window: with more, those without a sum are many
     LEAST_PLACED = 8                # windows of a plane; fewer leave the vectors that find them mostly empty
     PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
 
@@ -275,18 +276,19 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
         band = split_rows(pool, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
                           h.kernel - h.stride)
         if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
-            # Then bands can be made where they stay, too.
+            # Then no window need reach from one band into the next.
             pool.units = quotient(pool.units, pool.bands)
             band = pool.band = round_up(band, h.stride)
             pool.bands = ceil_div(h.size, band)
             pool.units *= pool.bands
-            plan.aligned = True
     # Places are counted in 16 bits.
     plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
                    and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
     plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or pool.argmax else 1
     plan.row_pitch = plan.block * w.out
-    plan.sum_pitch = band * w.size + (0 if pool.argmax and pool.bands == 1 else 1)     # for what lies outside
+    plan.sum_pitch = band * w.size + (0 if pool.argmax else 1)      # for what lies outside
+    plan.sparse = (item == 2 and not pool.disjoint and not apart and (pool.argmax or (plan.placed and pool.bands == 1))
+                   and SPARSE * h.out * w.out <= h.size * w.size)
     if apart:
         plan.sum_pitch += 2 * plan.apart
     size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)

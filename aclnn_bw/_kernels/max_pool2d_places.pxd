@@ -17,7 +17,8 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport BLOCK, LANES, MaxPool2d
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_rows cimport term
-from aclnn_bw._kernels.simd cimport lanes_of_2, prefetch, simd_load, simd_store, simd_zero
+from aclnn_bw._kernels.rows cimport narrow_row
+from aclnn_bw._kernels.simd cimport element, lanes_of_2, prefetch, real, simd_load, simd_store, simd_zero
 
 cdef extern from *:
     """
@@ -63,16 +64,15 @@ cdef inline void scatter_bits(term* sums, int64_t sum_pitch, int64_t step, const
 cdef inline void add_at(term* sums, const term* grad, const char* mask, int64_t i, uint32_t low, uint32_t size,
                         bint whole) noexcept nogil:
     cdef uint32_t place = <uint32_t>(<const index_at*>mask)[i] - low
-    if not whole:
-        place = place if place < size else size
-    put(sums + place, grad[i])
+    if whole or place < size:
+        put(sums + place, grad[i])
 
 
 cdef inline void scatter_indices(term* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const term* grad,
                                  int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t n, int channels,
                                  bint whole) noexcept nogil:
     """sums[c*sum_pitch + place] += grad[c*grad_pitch + i], c < channels, i < n, where place is mask[c*mask_pitch + i] -
-    low; one at or beyond `size` counts as `size`. `whole`: all places are below."""
+    low; one at or beyond `size` is left out. `whole`: all places are below."""
     cdef int64_t i
     for i in range(n):
         add_at(sums, grad, mask, i, low, size, whole)
@@ -268,30 +268,53 @@ cdef inline bint window_places(uint16_t* at, const uint16_t* nibbles, int64_t c,
     return any_lane(&missed) != 0
 
 
+cdef inline void put_below(term* sums, const term* grad, const uint16_t* at, int64_t i, uint16_t size,
+                           bint whole) noexcept nogil:
+    if whole or at[i] < size:
+        put(sums + at[i], grad[i])
+
+
 cdef inline void scatter_to(term* sums, int64_t sum_pitch, const uint16_t* at, const term* grad, int64_t grad_pitch,
-                            int64_t channels, int64_t n) noexcept nogil:
-    """sums[c*sum_pitch + at[c*BLOCK + i]] += grad[c*grad_pitch + i], c < channels <= TOGETHER, i < n."""
-    cdef term* sums_1 = sums + sum_pitch
-    cdef term* sums_2 = sums_1 + sum_pitch
-    cdef term* sums_3 = sums_2 + sum_pitch
-    cdef const term* grad_1 = grad + grad_pitch
-    cdef const term* grad_2 = grad_1 + grad_pitch
-    cdef const term* grad_3 = grad_2 + grad_pitch
+                            int64_t channels, int64_t n, uint16_t size, bint whole) noexcept nogil:
+    """sums[c*sum_pitch + at[c*BLOCK + i]] += grad[c*grad_pitch + i], c < channels <= TOGETHER, i < n, where the place
+    is below `size`. `whole`: all are."""
     cdef int64_t i
     if channels == TOGETHER:
         for i in range(n):
-            put(sums + at[i], grad[i])
-            put(sums_1 + at[BLOCK + i], grad_1[i])
-            put(sums_2 + at[2 * BLOCK + i], grad_2[i])
-            put(sums_3 + at[3 * BLOCK + i], grad_3[i])
+            put_below(sums, grad, at, i, size, whole)
+            put_below(sums + sum_pitch, grad + grad_pitch, at + BLOCK, i, size, whole)
+            put_below(sums + 2 * sum_pitch, grad + 2 * grad_pitch, at + 2 * BLOCK, i, size, whole)
+            put_below(sums + 3 * sum_pitch, grad + 3 * grad_pitch, at + 3 * BLOCK, i, size, whole)
         return
     while channels > 0:
         for i in range(n):
-            put(sums + at[i], grad[i])
+            put_below(sums, grad, at, i, size, whole)
         sums += sum_pitch
         grad += grad_pitch
         at += BLOCK
         channels -= 1
+
+
+# --- sums of few windows --------------------------------------------------------------------------------------------
+
+ctypedef fused places:
+    word_at
+    index_at
+
+
+cdef inline void store_touched(element* to, real* sums, const places* at, int64_t n, uint32_t low, uint32_t size,
+                               bint clear) noexcept nogil:
+    """to[p] = sums[p], narrowed, at the places p = at[i] - low < size, i < n; then, to `clear`, sums[p] = 0."""
+    cdef int64_t i
+    cdef uint32_t place
+    for i in range(n):
+        place = <uint32_t>at[i] - low
+        if place < size:
+            narrow_row(to + place, <const real*>sums + place, 1)
+    for i in range(n if clear else 0):
+        place = <uint32_t>at[i] - low
+        if place < size:
+            sums[place] = 0
 
 
 # --- planes of at most 64 positions ---------------------------------------------------------------------------------

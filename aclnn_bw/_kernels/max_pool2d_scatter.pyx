@@ -21,7 +21,7 @@ container of at least mask_end bytes. Words are read at k < K and p < Ho*Wo only
 row without leaving the table (max_pool2d_places.pxd). An index has been found in its window; if the band is not the
 whole plane, it is compared with the band's bounds besides. The sums of kernel columns lie H*W apart, which is added to
 an index at most twice. The place of a bit is the element behind the band's sums if its row or column is outside; sums
-in gradInput have no such element, so that the bits of such a channel are walked.
+in gradInput have no such element, and so each place is compared with their number.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 from libc.string cimport memset
@@ -30,12 +30,12 @@ from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport BLOCK, EACH, PLANES, SCATTER, MaxPool2d, MaxPool2dScatterPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport (
-    any_missed, end_window, fill_windows, find_missed, first_place, first_window, index_of, lies_inside, misses,
-    packed_indices,
+    any_missed, end_window, fill_windows, find_missed, first_place, first_window, index_at, index_of, lies_inside,
+    misses, packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_places cimport (
-    TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, window_codes, window_places,
-    window_starts,
+    TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, store_touched, window_codes,
+    window_places, window_starts, word_at,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_cells, load_channels, next_unit, store_sums, term
 from aclnn_bw._kernels.rows cimport bfloat, element, half, real
@@ -49,6 +49,8 @@ cdef struct Band:
     int64_t count           # of channels
     bint direct             # gradients are read where they lie
     bint in_place           # sums are made in gradInput
+    bint sparse             # sums are stored where there may be any, among zeros
+    bint kept               # what has been stored is zero again in the scratch
     int64_t grad_pitch      # elements between channels, and between rows of windows
     int64_t grad_step
     int64_t sum_pitch
@@ -107,44 +109,58 @@ cdef void scatter_words(const MaxPool2dScatterPlan* plan, const Band* b, term* s
 
 
 cdef int64_t find_places(const MaxPool2dScatterPlan* plan, const Band* b, uint16_t* places, int64_t j, int64_t start,
-                         int64_t n, int64_t oh, uint32_t* other) noexcept nogil:
-    """Of the next channels of the band from j on that have one bit in each of n windows from `start` on, up to
-    TOGETHER; a channel with a place outside of sums in gradInput joins the others. How many there are."""
+                         int64_t n, int64_t oh, uint32_t other, bint* whole) noexcept nogil:
+    """Of the next channels of the band from j on that are not among the others, up to TOGETHER, the places in each of n
+    windows from `start` on; `whole` if all are where there are sums. How many channels there are."""
     cdef uint16_t top = <uint16_t>(oh * plan.pool.h.stride - plan.pool.h.pad - b.ih)
     cdef int64_t channels = 0
-    while channels < least(b.count - j, TOGETHER) and not other[0] >> (j + channels) & 1:
+    whole[0] = True
+    while channels < least(b.count - j, TOGETHER) and not other >> (j + channels) & 1:
         if window_places(places + (10 + channels) * BLOCK, places + 2 * BLOCK, b.lane + j + channels, places, top,
                          places + BLOCK, <uint16_t>(start * plan.pool.w.stride), <uint16_t>b.rows,
-                         <uint16_t>plan.pool.w.size, n) and b.in_place:
-            other[0] |= <uint32_t>1 << (j + channels)
-        else:
-            channels += 1
+                         <uint16_t>plan.pool.w.size, n):
+            whole[0] = whole[0] and not b.in_place
+        channels += 1
     return channels
 
 
-cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
-                         uint16_t* places, int64_t oh, int64_t oh_end) noexcept nogil:
+cdef void scatter_places(const MaxPool2dScatterPlan* plan, Band* b, term* sums, const term* grad, uint16_t* places,
+                         int64_t oh, int64_t oh_end, element* to__chw) noexcept nogil:
     """Rows [oh, oh_end) of windows, no more than a block: a channel that has exactly one bit in each window by its
-    places, which must be all inside where sums are in gradInput, any other bit by bit. Either adds the windows of a
-    position in ascending order. The scratch holds BLOCK tops, lefts, 8 nibbles and TOGETHER places."""
+    places, any other bit by bit. Either adds the windows of a position in ascending order. The scratch holds BLOCK
+    tops, lefts, 8 nibbles and TOGETHER places."""
     cdef int64_t windows = plan.pool.w.out
+    cdef uint16_t size = <uint16_t>(b.rows * plan.pool.w.size)
     cdef int64_t start = 0
-    cdef int64_t n, j, row, width, channels
+    cdef int64_t n, j, row, width, channels, c
     cdef uint32_t other
+    cdef bint whole
     while start < (oh_end - oh) * windows:
         n = least((oh_end - oh) * windows - start, BLOCK)     # a row beyond a block goes in pieces
         other = window_codes(places + 2 * BLOCK, b.mask + 2 * (oh * windows + start), &plan.pool, n) >> b.lane
         other &= <uint32_t>((1 << b.count) - 1)
+        if other != 0:
+            b.sparse = False
         width = n if b.grad_step == windows else least(n, windows)
         j = 0
         while j < b.count:
             if other >> j & 1:
                 j += 1
                 continue
-            channels = find_places(plan, b, places, j, start, n, oh, &other)
-            for row in range(n // width if channels > 0 else 0):
-                scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 10 * BLOCK + row * width,
-                           grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width)
+            channels = find_places(plan, b, places, j, start, n, oh, other, &whole)
+            for row in range(n // width):
+                if whole:
+                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 10 * BLOCK + row * width,
+                               grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
+                               True)
+                else:
+                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 10 * BLOCK + row * width,
+                               grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
+                               False)
+            if term is float:
+                for c in range(channels if b.sparse else 0):
+                    store_touched(to__chw + (j + c) * plan.pool.image_strides[1], sums + (j + c) * b.sum_pitch,
+                                  <const word_at*>(places + (10 + c) * BLOCK), n, 0, size, b.kept)
             j += channels
         for row in range(oh, oh_end if other != 0 else oh):
             scatter_words(plan, b, sums, grad + (row - oh) * b.grad_step, other, row, start,
@@ -196,24 +212,28 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
     """Indices of rows [oh, oh_end) of windows."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t pitch = pool.index_pitch
-    # Where the plane begins, if all of the indices are added where they stay.
-    cdef term* base = sums - b.ih * pool.w.size if b.in_place else sums
+    cdef uint32_t low = <uint32_t>(b.ih * pool.w.size)
+    cdef uint32_t size = <uint32_t>(b.rows * pool.w.size)
+    # No window reaches out of the band.
+    cdef bint whole = (most(oh * pool.h.stride - pool.h.pad, 0) >= b.ih
+                       and least((oh_end - 1) * pool.h.stride - pool.h.pad + pool.h.kernel, pool.h.size)
+                       <= b.ih + b.rows)
     cdef int64_t n = (oh_end - oh) * pool.w.out
     cdef int64_t width = n if b.grad_step == pool.w.out else pool.w.out
     cdef int64_t row
     cdef const char* mask
     for row in range(quotient(n, width)):
         mask = b.mask + 4 * (b.lane * pitch + oh * pool.w.out + row * width)
-        if b.in_place or pool.bands == 1:
-            scatter_some(base, b.sum_pitch, 0, 0, grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count, width,
-                         True)
+        if whole:
+            scatter_some(sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count,
+                         width, True)
         else:
-            scatter_some(base, b.sum_pitch, <uint32_t>(b.ih * pool.w.size), <uint32_t>(b.rows * pool.w.size),
-                         grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count, width, False)
+            scatter_some(sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count,
+                         width, False)
 
 
-cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const element* grad_output__hw,
-                          char* scratch, element* cells) noexcept nogil:
+cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums, const element* grad_output__hw,
+                          element* to__chw, char* scratch, element* cells) noexcept nogil:
     """All windows that reach the band, in the channels of a sweep. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef term* packed = <term*>(scratch + plan.at_rows)
@@ -233,7 +253,7 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, const Band* b, term*
                 load_channels(pool, packed + row * pool.w.out, plan.row_pitch,
                               grad_output__hw + (oh + row) * pool.pooled_strides[2], width, b.count, cells)
         if plan.placed:
-            scatter_places(plan, b, sums, grad, places, oh, oh_end)
+            scatter_places(plan, b, sums, grad, places, oh, oh_end, to__chw)
         elif plan.apart > 0:
             if term is not uint16_t:
                 if not scatter_apart(plan, b, sums, grad, <uint32_t*>places, scratch, oh, oh_end):
@@ -263,24 +283,65 @@ cdef bint whole_mask(const MaxPool2dScatterPlan* plan, const Band* b, const char
     return True
 
 
+cdef void clear_band(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums) noexcept nogil:
+    """Zeros for all rows first, not row by row before windows reach them."""
+    cdef int64_t plane = b.rows * plan.pool.w.size
+    cdef int64_t j
+    for j in range(b.count if b.sparse else 0):
+        memset(to__chw + j * plan.pool.image_strides[1], 0, <size_t>plane * sizeof(element))
+    if b.in_place and b.sum_pitch != plane:
+        for j in range(b.count):
+            memset(sums + j * b.sum_pitch, 0, <size_t>plane * sizeof(term))
+    elif not b.kept:
+        memset(sums, 0, <size_t>(b.count * b.sum_pitch) * sizeof(term))
+
+
+cdef void store_few(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, float* sums) noexcept nogil:
+    """The sums at all indices that the band reads."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t oh = first_window(&pool.h, b.ih)
+    cdef int64_t n = (end_window(&pool.h, b.ih + b.rows - 1) - oh) * pool.w.out
+    cdef int64_t j
+    for j in range(b.count):
+        store_touched(to__chw + j * pool.image_strides[1], sums + j * b.sum_pitch,
+                      <const index_at*>(b.mask + 4 * ((b.lane + j) * pool.index_pitch + oh * pool.w.out)), n,
+                      <uint32_t>(b.ih * pool.w.size), <uint32_t>(b.rows * pool.w.size), True)
+
+
+cdef void store_band(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums,
+                     element* cells) noexcept nogil:
+    """The sums of all windows, where they have not been made or stored already."""
+    if plan.apart > 0:
+        if term is not uint16_t:
+            join_planes(plan, b, to__chw, sums, cells)
+    elif b.sparse:
+        if term is float:
+            if plan.pool.argmax:
+                store_few(plan, b, to__chw, sums)
+    elif not b.in_place:
+        store_planes(plan, to__chw, sums, b.count, b.rows, cells)
+        if b.kept:
+            memset(sums, 0, <size_t>(b.count * b.sum_pitch) * sizeof(term))
+
+
 cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
                        element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
     """The rows of a unit, a sweep of channels at a time. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef bint native = summed_there(pool, kind, grad_output__chw)
-    cdef int64_t plane = u.rows * pool.w.size
+    cdef bint dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
+    cdef bint sparse = plan.sparse and dense
     cdef term* sums = <term*>(scratch + plan.at_sums)
     cdef element* cells = <element*>(scratch + plan.at_cells)
     cdef element* to__hw
-    cdef int64_t j
     cdef Band b
     b.mask = u.mask
     b.ih = u.ih
     b.rows = u.rows
     b.lane = 0
     b.direct = native and pool.pooled_strides[3] == 1
-    b.in_place = ((native or term is uint16_t) and (pool.bands == 1 or plan.aligned) and pool.image_strides[3] == 1
-                  and pool.image_strides[2] == pool.w.size and plan.apart == 0)
+    b.in_place = (native or term is uint16_t) and dense and plan.apart == 0
+    b.kept = sparse and (pool.argmax or (plan.block == pool.h.out and pool.h.out * pool.w.out <= BLOCK))
     b.grad_pitch = pool.pooled_strides[1] if b.direct else plan.row_pitch
     b.grad_step = pool.pooled_strides[2] if b.direct else pool.w.out
     b.sum_pitch = pool.image_strides[1] if b.in_place else plan.sum_pitch
@@ -289,24 +350,17 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
                       plan.block)
     while b.lane < u.lanes:
         b.count = least(plan.sweep, u.lanes - b.lane)
+        b.sparse = sparse
         to__hw = grad_input__chw + b.lane * pool.image_strides[1] + u.ih * pool.image_strides[2]
         if b.in_place:
             sums = <term*>to__hw
         if pool.argmax and plan.apart == 0 and not whole_mask(plan, &b, scratch):
             return False
-        # Zeros for all rows first, not row by row before windows reach them.
-        if b.in_place and b.sum_pitch != plane:
-            for j in range(b.count):
-                memset(sums + j * b.sum_pitch, 0, <size_t>plane * sizeof(term))
-        else:
-            memset(sums, 0, <size_t>(b.count * b.sum_pitch) * sizeof(term))
-        if not scatter_windows(plan, &b, sums, grad_output__chw + b.lane * pool.pooled_strides[1], scratch, cells):
+        clear_band(plan, &b, to__hw, sums)
+        if not scatter_windows(plan, &b, sums, grad_output__chw + b.lane * pool.pooled_strides[1], to__hw, scratch,
+                               cells):
             return False
-        if plan.apart > 0:
-            if term is not uint16_t:
-                join_planes(plan, &b, to__hw, sums, cells)
-        elif not b.in_place:
-            store_planes(plan, to__hw, sums, b.count, u.rows, cells)
+        store_band(plan, &b, to__hw, sums, cells)
         b.lane += b.count
     return True
 
@@ -407,6 +461,8 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
     cdef Unit u = first_unit(pool, data[2], begin)
     if pool.argmax and pool.algorithm == SCATTER:
         fill_windows(pool, &plan.windows, scratch, plan.apart > 0)
+    if plan.sparse:
+        memset(scratch + plan.at_sums, 0, <size_t>(plan.sweep * plan.sum_pitch) * sizeof(real))
     while begin < end:
         begin += 1
         if pool.packed:
