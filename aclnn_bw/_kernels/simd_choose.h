@@ -239,9 +239,20 @@ SIMD_INLINE void simd_load_if(simd_vector *x, const simd_vector *seen, const sim
     simd_vector chosen;
     simd_choose(&chosen, seen, wanted, below, kind);
 #if SIMD_BYTES == 32
-    if (size > 2 && (partial || below >= 0)) {
+    if (size > 2 && partial) {
         *x = size == 4 ? (simd_vector)_mm256_maskload_ps((const float *)from, (__m256i)chosen)
                        : (simd_vector)_mm256_maskload_pd((const double *)from, (__m256i)chosen);
+        return;
+    }
+    /* Of a bit that is chosen the sign alone says so. With vmaskmov the gradients of bits take 1.5 to 3.2 times as long
+     * on an AMD EPYC of family 23. */
+    if (size > 2 && below >= 0) {
+        if (size == 4)
+            *x = (simd_vector)_mm256_blendv_ps(_mm256_setzero_ps(), _mm256_loadu_ps((const float *)from),
+                                               (__m256)chosen);
+        else
+            *x = (simd_vector)_mm256_blendv_pd(_mm256_setzero_pd(), _mm256_loadu_pd((const double *)from),
+                                               (__m256d)chosen);
         return;
     }
 #endif
