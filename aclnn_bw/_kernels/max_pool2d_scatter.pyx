@@ -124,6 +124,15 @@ cdef int64_t find_places(const MaxPool2dScatterPlan* plan, const Band* b, uint16
     return channels
 
 
+cdef void store_places(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, float* sums,
+                       const uint16_t* places, int64_t j, int64_t channels, int64_t n, uint16_t size) noexcept nogil:
+    """The sums at the places that have been found, of the channels from j on."""
+    cdef int64_t c
+    for c in range(channels):
+        store_touched(to__chw + (j + c) * plan.pool.image_strides[1], sums + (j + c) * b.sum_pitch,
+                      <const word_at*>(places + (10 + c) * BLOCK), n, 0, size, b.kept)
+
+
 cdef void scatter_places(const MaxPool2dScatterPlan* plan, Band* b, term* sums, const term* grad, uint16_t* places,
                          int64_t oh, int64_t oh_end, element* to__chw) noexcept nogil:
     """Rows [oh, oh_end) of windows, no more than a block: a channel that has exactly one bit in each window by its
@@ -132,7 +141,7 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, Band* b, term* sums, 
     cdef int64_t windows = plan.pool.w.out
     cdef uint16_t size = <uint16_t>(b.rows * plan.pool.w.size)
     cdef int64_t start = 0
-    cdef int64_t n, j, row, width, channels, c
+    cdef int64_t n, j, row, width, channels
     cdef uint32_t other
     cdef bint whole
     while start < (oh_end - oh) * windows:
@@ -158,9 +167,8 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, Band* b, term* sums, 
                                grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
                                False)
             if term is float:
-                for c in range(channels if b.sparse else 0):
-                    store_touched(to__chw + (j + c) * plan.pool.image_strides[1], sums + (j + c) * b.sum_pitch,
-                                  <const word_at*>(places + (10 + c) * BLOCK), n, 0, size, b.kept)
+                if b.sparse:
+                    store_places(plan, b, to__chw, sums, places, j, channels, n, size)
             j += channels
         for row in range(oh, oh_end if other != 0 else oh):
             scatter_words(plan, b, sums, grad + (row - oh) * b.grad_step, other, row, start,
