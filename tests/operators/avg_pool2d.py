@@ -99,6 +99,13 @@ def digested_groups():
     ]  # fmt: skip
     yield "wide windows, and one a plane", Group(calls)
     calls = [
+        avg(shape, kernel, stride, padding, number % 5 == 4, number % 3 != 1, layout=layout, out=out, kind=kind)
+        for number, ((layout, out), shape, (kernel, stride, padding), kind) in enumerate(product(
+            (("contiguous", "contiguous"), *BOTH_WAYS), ((2, 3, 9, 5), (2, 1, 6, 4)),
+            ((3, 2, 0), (2, 3, 1), ((3, 4), 4, 1)), ("plain", "special")))
+    ]  # fmt: skip
+    yield "one window or two to a row, layouts", Group(calls)
+    calls = [
         avg((1, 2, 5, width), *attributes, layout=layout)
         for attributes, width, layout in product(
             ((2, 2, 0), (3, 2, 1), (3, 1, 1), (5, 4, 2), ((2, 17), 1, (1, 8))), (1000, 4099, 20001),
