@@ -69,10 +69,15 @@ KINDS = [
     Pool((2, 3, 9, 14), (3, 2), (1, 2), (1, 0)),
     Pool((2, 3, 9, 14), (2, 5), (3, 1), (1, 2), True, False, 9),
     Pool((2, 3, 7, 7), 7),
-    Pool((2, 3, 14, 14), 4),  # windows that do not meet, few in a row
+    Pool((2, 3, 14, 14), 4),  # few windows in a row, which do not meet
     Pool((2, 3, 13, 14), 3, 6, 1, False, True, 5),
     Pool((2, 3, 17, 9), (5, 2), (7, 4), (2, 1), True, True, -3),
     Pool((2, 3, 7, 7), 3, 8, 1),
+    Pool((2, 3, 14, 14), 4, 8, 2, False, False),
+    Pool((2, 3, 18, 23), (5, 3), (6, 4), 1, True, False),  # six in a row
+    Pool((2, 3, 17, 17), 9, 8, 0, True),  # and which do
+    Pool((2, 3, 17, 18), (7, 9), (3, 4), (3, 4), True, False),
+    Pool((2, 3, 30, 33), (4, 11), (5, 4), 2),
     Pool((2, 3, 6, 7), (6, 7), 1, 0, False, True, -3),
     Pool((2, 3, 5, 4), 9, 2, 4, True, False),
     Pool((2, 3, 5, 4), 40, 3, 20),
@@ -98,6 +103,7 @@ LARGE = [
     Pool((2, 150, 13, 13), 3, 2, 1, True),
     Pool((3, 700, 7, 7), 7),
     Pool((3, 200, 14, 14), 4, 5),
+    Pool((3, 200, 17, 17), 7, 3, 3, True, False),
     Pool((1, 1, 40000, 4), 3, 1, 1),
     Pool((1, 1, 4, 40000), 3, 2, 1),
 ]

@@ -38,7 +38,6 @@ cdef enum:
     LEAST_BAND = 8                  # rows; lower bands sum too many rows of windows again
     LEAST_STRIP = 4                 # rows
     LONGEST_VECTOR = 64             # bytes
-    FEW_WINDOWS = 3                 # in a row: vectors of its phases would be mostly empty
     CACHE_LINE = 64                 # bytes
 
 # What the caller asked for, read into plain numbers.
@@ -202,6 +201,11 @@ cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:
             and plan.w.kernel == plan.w.size)
 
 
+cdef int64_t few_windows(const Axis* w) noexcept nogil:
+    """As many of a row take less time one by one."""
+    return FEW_APART if w.kernel < w.stride and w.stride <= MOST_PHASES else FEW_WINDOWS
+
+
 cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item,
                          bint scatters) noexcept nogil:
     """Choose the algorithm, the band, the tile and the strip; returns the bytes of scratch.
@@ -223,8 +227,8 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     elif (is_doubled(h) and is_doubled(w) and plan.constant_divisor and plan.rounding == ROUND_NONE and not scatters
             and plan.grad_output_strides[3] == 1):
         plan.algorithm = DOUBLE
-    elif (h.terms == 1 and w.terms == 1 and w.stride > 2 and w.out <= FEW_WINDOWS and plan.constant_divisor
-            and not scatters and not (real == 8 and w.stride == 3 and w.kernel == 3)):
+    elif (h.terms == 1 and w.terms == 1 and w.stride > 2 and w.out <= few_windows(w) and not scatters
+            and not (real == 8 and w.stride == 3 and w.kernel == 3)):
         plan.algorithm = WINDOWS
     else:
         plan.algorithm = BANDED

@@ -16,8 +16,8 @@ from aclnn_bw._core.avg_pool2d cimport ROUND_F16, ROUND_HF32, ROUND_NONE, AvgPoo
 from aclnn_bw._kernels.rows cimport BLOCK, round_to_half_row, round_to_hf32_row
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, VECTOR_BYTES, bfloat, element, find_lanes, half, lane_word, load, load_alone, load_lanes, multiply,
-    narrow_to_bfloat, narrow_to_half, reads_all, scale, simd_load, simd_plus_zero, simd_store,
-    store_in_turn, sum_bytes, vec, vector, vector_16, vector_half, widen_bfloat, widen_half,
+    narrow_to_bfloat, narrow_to_half, reads_all, scale, simd_fill, simd_load, simd_plus_zero, simd_store,
+    store_in_turn, sum_bytes, vec, vector, vector_16, vector_32, vector_half, widen_bfloat, widen_half,
 )
 
 cdef inline double constant_factor(const AvgPool2dPlan* plan) noexcept nogil:
@@ -32,13 +32,18 @@ cdef inline double row_factor(const AvgPool2dPlan* plan, int64_t oh) noexcept no
     return 1.0 / <double>window_length(&plan.h, oh, plan.count_include_pad)
 
 
+cdef inline double column_factor(const AvgPool2dPlan* plan, int64_t ow) noexcept nogil:
+    """1 / (divisor's factor of a column of windows)."""
+    return 1.0 / <double>window_length(&plan.w, ow, plan.count_include_pad)
+
+
 cdef inline void column_factors(const AvgPool2dPlan* plan, char* factors, int64_t begin, int64_t n,
                                 const element* numbers) noexcept nogil:
     """factors[i] = 1 / (divisor's factor of column begin + i)."""
     cdef int64_t i
     cdef double factor
     for i in range(n):
-        factor = 1.0 / <double>window_length(&plan.w, begin + i, plan.count_include_pad)
+        factor = column_factor(plan, begin + i)
         if element is double:
             (<double*>factors)[i] = factor
         else:
@@ -157,6 +162,31 @@ cdef inline element share(const element* source, double factor, int rounding, bi
             if round_result:
                 round_to_half_row(&value, 1)
         return value
+
+
+cdef inline void fill_window(element* to, int64_t down, int64_t rows, int64_t n, element value) noexcept nogil:
+    """`rows` rows of n elements. The last vector of a row overlaps the one before."""
+    cdef int64_t lanes = <int64_t>(sizeof(vector_32) // sizeof(element))
+    cdef int64_t some = <int64_t>(sizeof(vector_16) // sizeof(element))
+    cdef vector_32 x
+    cdef vector_16 y
+    cdef int64_t i, _
+    simd_fill(&x, &value, sizeof(element))
+    simd_fill(&y, &value, sizeof(element))
+    for _ in range(rows):
+        if n >= lanes:
+            i = 0
+            while i < n - lanes:
+                simd_store(to + i, &x)
+                i += lanes
+            simd_store(to + n - lanes, &x)
+        elif n >= some:
+            simd_store(to, &y)
+            simd_store(to + n - some, &y)
+        else:
+            for i in range(n):
+                to[i] = value
+        to += down
 
 
 cdef inline void double_pieces(element* to, element* below, const element* source, double factor, int64_t n,

@@ -294,6 +294,11 @@ FAULTS = [
     Fault(_AVG, "right = least(ow * w.stride - w.pad + w.kernel, w.size)",
           "right = least(ow * w.stride - w.pad + w.kernel - FAULT * (ow == 2), w.size)",
           "WINDOWS: the third of a row lacks its last column"),
+    Fault(_AVG_TERMS, "            simd_store(to + n - some, &y)", "            simd_store(to + n - some - FAULT, &y)",
+          "WINDOWS: rows of 16 to 31 bytes lack their last element"),
+    Fault(_AVG, "factors[ow] = <float>column_factor(plan, ow) *",
+          "factors[ow] = <float>column_factor(plan, ow * (1 - FAULT)) *",
+          "WINDOWS: every window has the first one's divisor along w"),
     Fault(_AVG, "grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]",
           "grad_output__hw += (plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]) * (1 - "
           "FAULT)",
