@@ -45,6 +45,7 @@ cdef enum Tables:
     PERIODIC        # one table for all blocks: the map repeats itself after its targets
     WHOLE           # the executor holds the table of every block
     FILLED          # phase 2 fills one table at a time, in its scratch: the map is too long
+    NO_TABLE        # few rows: phase 2 finds the target of each source, in each of them
 
 cdef enum Layout:
     ROWS        # rows lie apart for each channel
@@ -78,6 +79,8 @@ cdef extern int64_t facts "aclnn_bw_upsample_nearest_exact1d_backward_facts" (
     const Executor* executor, Fact* fact) noexcept nogil
 cdef extern int result "aclnn_bw_upsample_nearest_exact1d_backward_result" (
     const Context* context, const Arguments* c, Tensor* results) noexcept nogil
+cdef extern int64_t first_source "aclnn_bw_first_nearest_source" (
+    const NearestMap* map, int64_t target) noexcept nogil
 cdef extern void fill_block "aclnn_bw_fill_nearest_block" (
     const NearestMap* map, int64_t begin, int64_t targets, bint scatters, Block* block) noexcept nogil
 

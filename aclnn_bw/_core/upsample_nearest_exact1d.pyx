@@ -51,6 +51,7 @@ cdef enum:
     BLOCK = 4096                    # targets of a unit: its table stays in the L1 cache
     LEAST_BLOCK = 256               # targets; fewer are not worth a unit of their own
     WHOLE_TARGETS = 65536           # of a row whose tables the executor holds: 512 KiB
+    FEW_ROWS = 8                    # of such, a source of one takes less time without a table
     SPARSE = 32                     # targets to a source: from here on groups are mostly zeros: fill, store each source
     UNITS_PER_THREAD = 4            # fewer rows than this leave threads unevenly loaded: cut them
     LINES = 8                       # cache lines of a source that are packed side by side
@@ -422,7 +423,14 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
     plan.block = ceil_div(plan.targets, ceil_div(plan.targets, plan.block))
     plan.block = round_up(plan.block, most(period, WIDEST))
     plan.blocks = ceil_div(plan.targets, plan.block)
-    plan.tables = PERIODIC if period > 0 else (WHOLE if map.targets <= WHOLE_TARGETS else FILLED)
+    if period > 0:
+        plan.tables = PERIODIC
+    elif (plan.layout == ROWS and plan.rows <= FEW_ROWS and map.targets < INT32_MAX
+          and map.sources <= quotient(2 * map.targets, most(plan.rows, 1))):
+        # A table takes as long as some two sources for each of its targets, found and added.
+        plan.tables = NO_TABLE
+    else:
+        plan.tables = WHOLE if map.targets <= WHOLE_TARGETS else FILLED
     plan.table_bytes = block_bytes(period if period > 0 else plan.block)
     # By the sizes and by `scales`. Groups of float32 serve longer: nothing is converted, and a
     # vector has more lanes than of float64.
@@ -474,9 +482,11 @@ cdef int plan_backward(const Context* context, const Arguments* c, Executor** re
         for k in range(count):
             fill_block(&plan.map, k * plan.block, least(plan.block, plan.targets - k * plan.block),
                        plan.scatters, <Block*>(tables + k * plan.table_bytes))
+    # Without a table, its bytes are those of a block's sums.
     # out's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     set_work(executor, context, context.kernels.row[KERNEL][slot_of(out.dtype)],
-             plan.rows * plan.blocks, bytes, (plan.table_bytes if plan.tables == FILLED else 0) + plan.packed)
+             plan.rows * plan.blocks, bytes,
+             (plan.table_bytes if plan.tables == FILLED or plan.tables == NO_TABLE else 0) + plan.packed)
     return SUCCESS
 
 

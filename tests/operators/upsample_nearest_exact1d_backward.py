@@ -111,6 +111,11 @@ def digested_groups():
     ] + [up((1, 2, 66001), length) for length in (1, 50, 99)]
     yield "few sources", Group(calls)
     calls = [
+        up((3, 3, width), length, out=out)
+        for width, length, out in product((700, 6407), (7, 50, 99, 401), ("contiguous", "every_second_column"))
+    ] + [up((3, 3, 66001), length) for length in (99, 33331)]
+    yield "few sources, nine rows", Group(calls)
+    calls = [
         up((2, channels, width), length, layout=layout, out=out)
         for channels, (width, length), (layout, out) in product(
             (3, 40), ((26, 52), (52, 26), (33, 49), (17, 200), (300, 7)), BOTH_WAYS)
