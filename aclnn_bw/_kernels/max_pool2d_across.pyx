@@ -219,9 +219,11 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
         lanes = least(pool.lanes, pool.channels - group * pool.lanes)
         if not pool.argmax:
             words = data[2] + 2 * begin * pool.kernel_size * pool.pitch
-            first = windows if plan.coded else 0
-            for k in range(pool.kernel_size):
-                memset(words + 2 * (k * pool.pitch + first), 0, <size_t>(2 * (pool.pitch - first)))
+            if not plan.coded:
+                memset(words, 0, <size_t>(2 * pool.kernel_size * pool.pitch))
+            else:
+                for k in range(pool.kernel_size):
+                    memset(words + 2 * (k * pool.pitch + windows), 0, <size_t>(2 * (pool.pitch - windows)))
         lane = 0
         while lane < lanes:
             c = group * pool.lanes + lane
