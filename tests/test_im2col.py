@@ -120,6 +120,8 @@ KINDS = [
     Columns((2, 3, 21, 66), (3, 9), (1, 3), (2, 4), (1, 2)),  # many blocks with windows on some lanes alone
     Columns((2, 3, 20, 70), (4, 3), (3, 20), (4, 3), (3, 2)),  # and on none
     Columns((2, 3, 14, 14), 11, 1, 2, 4),  # few windows in a row: planes of sums
+    Columns((2, 3, 37, 7), 2, 4, 0, 5),  # and one
+    Columns((2, 3, 19, 6), (3, 5), (2, 1), (1, 0), (2, 3)),
     Columns((2, 3, 7, 9), 3, 1, 1, 3),
     Columns((2, 3, 28, 30), (7, 5), (1, 3), (3, 12), (2, 4)),
     Columns((2, 3, 9, 40), (3, 7), (4, 2), (5, 1), (3, 4)),  # with rows and columns that no window reaches

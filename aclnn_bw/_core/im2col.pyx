@@ -206,6 +206,12 @@ cdef void choose_group(Im2colPlan* plan, int64_t planes, int64_t threads, int64_
     plan.group = least(group, plan.channels)
 
 
+cdef bint few_windows(const Axis* h, const Axis* w) noexcept nogil:
+    """Rows of so few windows that it pays to add them one by one to the sums of a plane. One alone has no stride; a
+    column of them takes 0.2 to 0.9 of the time of rows, 1.3 at most."""
+    return h.windows > 1 if w.windows == 1 else w.stride > 2 and w.windows <= FEW_WINDOWS
+
+
 cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int64_t bytes, int64_t real,
                          int64_t item) noexcept nogil:
     """Choose the algorithm, the group and the band; returns the bytes of scratch.
@@ -228,7 +234,7 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
                 and not plan.converts
                 and not (item == 2 and w.windows > MANY_WINDOWS and 4 * w.taps >= 3 * w.stride)):
             plan.algorithm = PLACE
-        elif (w.stride > 2 and w.windows <= FEW_WINDOWS and h.taps <= MOST_TAPS and w.taps <= MOST_TAPS
+        elif (few_windows(h, w) and h.taps <= MOST_TAPS and w.taps <= MOST_TAPS
                 and plan.grad_output_strides[2] == 1 and plan.out_strides[3] == 1
                 and h.size * w.size * real <= PLANE_BYTES
                 and w.taps * h.windows * w.windows <= MOST_COLUMNS):
