@@ -51,7 +51,7 @@ cdef enum:
     BLOCK = 4096                    # targets of a unit: its table stays in the L1 cache
     LEAST_BLOCK = 256               # targets; fewer are not worth a unit of their own
     WHOLE_TARGETS = 65536           # of a row whose tables the executor holds: 512 KiB
-    FEW_ROWS = 8                    # of such, a source of one takes less time without a table
+    FEW_ROWS = 8                    # a table that more of them share is worth its making
     SPARSE = 32                     # targets to a source: from here on groups are mostly zeros: fill, store each source
     UNITS_PER_THREAD = 4            # fewer rows than this leave threads unevenly loaded: cut them
     LINES = 8                       # cache lines of a source that are packed side by side

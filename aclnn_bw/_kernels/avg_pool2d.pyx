@@ -20,7 +20,7 @@ never beyond its end.
 |---|---|---|
 | FILL | one window covers the plane | its term everywhere |
 | DOUBLE | kernel and stride 2, dense rows | each term four times in one pass |
-| WINDOWS | few windows that do not meet | zeros, and each filled: 0.4 to 0.9 of BANDED's time |
+| WINDOWS | few windows that do not meet | zeros, and each filled: 0.4 to 1.2 of BANDED's time |
 | BANDED | anything else | a window of kH x kW costs kH + kW adds |
 | . walk | stride 1, 2x2, 3x3 and 5x5 | sums run down a block of columns in registers |
 | . . in place | loads of some lanes, one divisor | no rows of terms |
