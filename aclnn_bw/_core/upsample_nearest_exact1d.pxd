@@ -102,6 +102,14 @@ cdef inline int64_t index_of(const NearestMap* map, int64_t j) noexcept nogil:
     return <int64_t>place if place < <double>map.targets else map.targets - 1
 
 
+cdef inline int32_t short_index_at(double middle, float ratio, int32_t last) noexcept nogil:
+    """index_of for the source whose middle, j + 0.5, is given, with 32-bit integers, as vectors convert them: `last` is
+    the last target. The largest float32 below 2**31 is beyond every target."""
+    cdef float place = <float>(middle * ratio)
+    cdef int32_t index = <int32_t>(place if place < <float>2147483520.0 else <float>2147483520.0)
+    return index if index < last else last
+
+
 cdef inline int check_rank(const Context* context, int argument, const Tensor* tensor) noexcept nogil:
     if tensor.rank != 3:
         return refuse(ERR_INVALID, "%s.rank = %d: must be 3 (N, C, L)", name(context, argument), tensor.rank)

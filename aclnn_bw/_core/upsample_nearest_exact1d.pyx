@@ -180,8 +180,7 @@ cdef void searched_starts(const NearestMap* map, int64_t begin, int64_t targets,
     cdef int64_t source = first_source(map, begin)
     cdef int64_t j = source
     cdef int64_t i, n
-    cdef double place
-    cdef float value
+    cdef double middle
     cdef float ratio = map.ratio
     if map.targets >= INT32_MAX or map.ratio < 0.125:
         # Few targets for many sources: two steps of a search are less than a look at every source.
@@ -192,12 +191,9 @@ cdef void searched_starts(const NearestMap* map, int64_t begin, int64_t targets,
         starts[i] = source
     offset = <int32_t>begin
     while j < map.sources:
-        place = <double>j + 0.5
+        middle = <double>j + 0.5
         for k in range(CHUNK):
-            # index_of with 32-bit integers: the largest float32 below 2**31 is beyond every target.
-            value = <float>((place + k) * ratio)
-            index = <int32_t>(value if value < <float>2147483520.0 else <float>2147483520.0)
-            index = (index if index < limit else limit) - offset
+            index = short_index_at(middle + k, ratio, limit) - offset
             reached[k] = index if index < last else last
         n = least(CHUNK, map.sources - j)
         # Of the sources below target i, the last one is written last.
@@ -426,7 +422,7 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
     if period > 0:
         plan.tables = PERIODIC
     elif (plan.layout == ROWS and plan.rows <= FEW_ROWS and map.targets < INT32_MAX
-          and map.sources <= quotient(2 * map.targets, most(plan.rows, 1))):
+          and map.sources <= quotient(2 * map.targets, plan.rows)):
         # A table takes as long as some two sources for each of its targets, found and added.
         plan.tables = NO_TABLE
     else:

@@ -33,7 +33,7 @@ from aclnn_bw._core.avg_pool2d cimport Axis, window_length
 from aclnn_bw._core.avg_pool2d_forward cimport FEW, FLAT, PAIRS, ROWS, WIDEST, AvgPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.rows cimport (
-    BLOCK, add_row, load_row, narrow_row, round_to_half_row, store_row, sum_dense_rows, widened,
+    add_row, load_row, narrow_row, narrow_strided, round_to_half_row, sum_dense_rows, widened,
 )
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, bfloat, element, half, load, load_in_turn, real, scale, simd_divide, simd_plus_zero, simd_store,
@@ -239,8 +239,7 @@ cdef inline real* place_of(const AvgPool2dForwardPlan* plan, element* out, real*
 cdef void finish_row(const AvgPool2dForwardPlan* plan, const element* self__hw, int64_t down, int64_t along,
                      real* averages, bint good, element* out__w, int64_t oh, int64_t p, int64_t n) noexcept nogil:
     """The windows [p, p + n) of row oh, or FLAT from its first on: from averages to what is stored."""
-    cdef element[BLOCK] block
-    cdef int64_t i, m
+    cdef int64_t i
     if not good and not plan.round_half:
         for i in range(n):
             if averages[i] - averages[i] != 0:
@@ -249,17 +248,8 @@ cdef void finish_row(const AvgPool2dForwardPlan* plan, const element* self__hw, 
     if real is float:
         if plan.round_half:
             round_to_half_row(averages, n)
-    if averages == place_of(plan, out__w, <real*>NULL):
-        return
-    if plan.out_strides[3] == 1:
-        narrow_row(out__w, <const real*>averages, n)
-        return
-    i = 0
-    while i < n:
-        m = least(BLOCK, n - i)
-        narrow_row(<element*>block, <const real*>averages + i, m)
-        store_row(out__w + i * plan.out_strides[3], plan.out_strides[3], <const element*>block, m)
-        i += m
+    if averages != place_of(plan, out__w, <real*>NULL):
+        narrow_strided(out__w, plan.out_strides[3], <const real*>averages, n)
 
 
 cdef inline void find_divisors(const AvgPool2dForwardPlan* plan, real* divisors, int64_t oh, int64_t p,

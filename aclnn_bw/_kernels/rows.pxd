@@ -130,6 +130,21 @@ cdef inline void store_row(element* to, int64_t stride, const element* source, i
             to[i * stride] = source[i]
 
 
+cdef inline void narrow_strided(element* to, int64_t stride, const real* source, int64_t n) noexcept nogil:
+    """to[: n*stride : stride] = source[:n], rounded to nearest even."""
+    cdef element[BLOCK] block
+    cdef int64_t i = 0
+    cdef int64_t m
+    if stride == 1:
+        narrow_row(to, source, n)
+        return
+    while i < n:
+        m = least(n - i, BLOCK)
+        narrow_row(<element*>block, source + i, m)
+        store_row(to + i * stride, stride, <const element*>block, m)
+        i += m
+
+
 cdef inline void fill_cells(cell* to, int64_t stride, cell value, int64_t n) noexcept nogil:
     cdef int64_t i
     if stride == 1:

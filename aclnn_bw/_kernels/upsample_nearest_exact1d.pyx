@@ -30,9 +30,9 @@ from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._core.upsample_nearest_exact1d cimport (
     FILLED, NO_TABLE, PACKED, PERIODIC, PIXELS, SPAN, Block, Group, NearestMap, UpsampleNearestExact1dPlan, fill_block,
-    first_source, packed_row,
+    first_source, packed_row, short_index_at,
 )
-from aclnn_bw._kernels.rows cimport copy, load_row, narrow_row, store_row, sum_dense_rows, widened
+from aclnn_bw._kernels.rows cimport copy, load_row, narrow_row, narrow_strided, store_row, sum_dense_rows, widened
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, bfloat, cell_2, element, half, load_pairs, plus_zero, real, store
 from aclnn_bw._kernels.transpose cimport sum_of, transpose
 from aclnn_bw._kernels.upsample_nearest_exact1d_groups cimport (
@@ -233,7 +233,6 @@ cdef void sum_stretches(const Block* block, const element* source, int64_t sourc
     """A unit whose block has the first source of every target: stretches of any length."""
     cdef const int64_t* starts = <const int64_t*>(block + 1)
     cdef real[SOURCES] loaded
-    cdef element[4] made
     cdef real[4] totals
     cdef real total
     cdef const real* row = loaded       # of the sources [low, high)
@@ -274,8 +273,7 @@ cdef void sum_stretches(const Block* block, const element* source, int64_t sourc
                 high = at + least(SOURCES, readable - at)
                 load_row(<real*>loaded, source + low * source_stride, source_stride, high - low)
             sum_four(<real*>totals, row + (at - low), starts + k)
-        narrow_row(<element*>made, <const real*>totals, n)
-        store_row(to + i * to_stride, to_stride, <const element*>made, n)
+        narrow_strided(to + i * to_stride, to_stride, <const real*>totals, n)
         i += n
         k += n
 
@@ -326,15 +324,13 @@ cdef void add_sources(const UpsampleNearestExact1dPlan* plan, const element* sou
     cdef int64_t to_stride = plan.out_strides[2]
     cdef real* sums = <real*>scratch
     cdef real[PLACES] loaded
-    cdef element[TARGETS] made
     cdef int32_t[PLACES] at
     cdef int32_t last = <int32_t>(map.targets - 1)
     cdef int64_t j = first_source(map, begin)
     cdef int64_t end = first_source(map, begin + targets)
-    cdef int32_t index, k
+    cdef int32_t k
     cdef int64_t n, i
-    cdef double place
-    cdef float value
+    cdef double middle
     cdef float ratio = map.ratio
     cdef bint in_place = (plan.scatters and to_stride == 1
                           and (real is float and element is float or real is double and element is double))
@@ -342,28 +338,16 @@ cdef void add_sources(const UpsampleNearestExact1dPlan* plan, const element* sou
         sums = <real*>to
     memset(sums, 0, <size_t>targets * sizeof(real))
     while j < end:
-        place = <double>j + 0.5
+        middle = <double>j + 0.5
         for k in range(PLACES):
-            # index_of with 32-bit integers: the largest float32 below 2**31 is beyond every target.
-            value = <float>((place + k) * ratio)
-            index = <int32_t>(value if value < <float>2147483520.0 else <float>2147483520.0)
-            at[k] = index if index < last else last
+            at[k] = short_index_at(middle + k, ratio, last)
         n = least(PLACES, end - j)
         load_row(<real*>loaded, source + j * source_stride, source_stride, n)
         for i in range(n):
             sums[at[i] - begin] += loaded[i]
         j += n
-    if in_place:
-        return
-    if to_stride == 1:
-        narrow_row(to, <const real*>sums, targets)
-        return
-    i = 0
-    while i < targets:
-        n = least(TARGETS, targets - i)
-        narrow_row(<element*>made, <const real*>sums + i, n)
-        store_row(to + i * to_stride, to_stride, <const element*>made, n)
-        i += n
+    if not in_place:
+        narrow_strided(to, to_stride, <const real*>sums, targets)
 
 
 cdef inline void sum_row(const Block* block, const element* source, int64_t source_stride, int64_t readable,
