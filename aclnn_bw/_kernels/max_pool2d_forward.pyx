@@ -12,8 +12,9 @@ show in a bit.
 
 A row of the image is split into phases in the scratch, element j of phase r being column j*sW + r - pW: the candidates
 of all windows of a row at kernel column kw are then phase kw % sW from element kw // sW on. As many rows are split at a
-time as the scratch has room for, and then all their windows are compared, a vector of windows with all kernel rows in
-registers. Its places begin at 0, or for an argmax mask at the window's corner, and grow by one from column to column.
+time as the scratch has room for, without those between windows, and then all their windows are compared, a vector of
+windows with all kernel rows in registers. Its places begin at 0, or for an argmax mask at the window's corner, and grow
+by one from column to column.
 
 Bounds. Image rows are read at ih in [0, H), and of a row the columns [0, W) (max_pool2d_forward_windows.pxd). A row of
 phases has room for every window and every step of the kernel, and for a vector more: what vectors read beyond the last
@@ -68,45 +69,68 @@ cdef void compare_rows(const Pass* p, element* to, char* places, const real* scr
         compare(p, 0, True, to, places, scratch, best, labels, starts, firsts)
 
 
+cdef inline const real* compared_row(const MaxPool2dForwardPlan* plan, const element* row, real* cells,
+                                     int64_t n) noexcept nogil:
+    """n elements of a row of the image as they are compared: where they lie, or in `cells`."""
+    if (real is float and element is float) or (real is double and element is double):
+        if plan.pool.image_strides[3] == 1 and not plan.pool.reduced:
+            return row
+    load_row(cells, row, plan.pool.image_strides[3], n)
+    if real is float:
+        if plan.pool.reduced:
+            round_to_half_row(cells, n)
+    return cells
+
+
 cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* row, real* cells) noexcept nogil:
     """A row of the image into its phases, or as it is."""
     cdef int64_t stride = plan.pool.w.stride
     cdef int64_t pad = plan.pool.w.pad
     cdef int64_t size = plan.pool.w.size
     cdef int64_t n = plan.pool.w.out + plan.pool.w.terms - 1      # elements of a phase
-    cdef int64_t r, j, j_end, iw
+    cdef int64_t start, first, end, over, j, _
+    cdef const real* made
     if stride == 1:
         # A kernel may end before the row does.
-        cells = to + pad
         size = least(n - pad, size)
-    load_row(cells, row, plan.pool.image_strides[3], size)
-    if real is float:
-        if plan.pool.reduced:
-            round_to_half_row(cells, size)
-    if stride == 1:
+        made = compared_row(plan, row, to + pad, size)
+        if made != to + pad:
+            memcpy(to + pad, made, <size_t>size * sizeof(real))
         return
+    made = compared_row(plan, row, cells, size)
     if stride == 2 and plan.phases == 2:
         split_pairs(to + (pad & 1) * plan.phase_pitch + (pad >> 1),
-                    to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1), <const real*>cells, size)
+                    to + (~pad & 1) * plan.phase_pitch + ((pad + 1) >> 1), made, size)
         return
-    for r in range(plan.phases):
-        j = ceil_div(most(pad - r, 0), stride)
-        iw = j * stride + r - pad
-        j_end = least(n, j + quotient(size - 1 - iw, stride) + 1) if iw < size else j
-        while j < j_end:
-            to[j] = cells[iw]
-            iw += stride
-            j += 1
+    # Of each phase the elements [first, end) lie in the image, element j at column j*stride - start. There are no more
+    # phases than the stride is, so either falls once at most: no phase needs a division.
+    start = pad
+    first = ceil_div(pad, stride)
+    end = quotient(size - 1 + pad, stride) + 1
+    over = size - 1 + pad - (end - 1) * stride
+    for _ in range(plan.phases):
+        for j in range(first, least(end, n)):
+            to[j] = made[j * stride - start]
         to += plan.phase_pitch
+        start -= 1
+        over -= 1
+        if start <= (first - 1) * stride and first > 0:
+            first -= 1
+        if over < 0:
+            end -= 1
+            over = stride
 
 
-cdef void split_rows(const MaxPool2dForwardPlan* plan, real* to, const element* source, int64_t rows,
+cdef void split_rows(const MaxPool2dForwardPlan* plan, real* to, const element* source, int64_t ih, int64_t end,
                      real* cells) noexcept nogil:
-    """Rows of the image into the scratch, where the padding has been set to -inf."""
+    """Rows [ih, end) of the image, of which `source` is the first, into the scratch, where the padding has been set to
+    -inf; not those between windows."""
     cdef int64_t slot = plan.phases * plan.phase_pitch
     cdef int64_t down = plan.pool.image_strides[2]
     cdef int64_t size = plan.pool.w.size
     cdef int64_t pad = plan.pool.w.pad
+    cdef int64_t rows = end - ih
+    cdef int64_t kh = ih + plan.pool.h.pad
     cdef real* even
     cdef real* odd
     if plan.pool.w.stride == 2 and plan.phases == 2 and plan.pool.image_strides[3] == 1 and not plan.pool.reduced:
@@ -119,11 +143,14 @@ cdef void split_rows(const MaxPool2dForwardPlan* plan, real* to, const element* 
             odd += slot
             source += down
             rows -= 1
+    kh -= quotient(kh, plan.pool.h.stride) * plan.pool.h.stride
     while rows > 0:
-        split_row(plan, to, source, cells)
+        if kh < plan.pool.h.kernel:
+            split_row(plan, to, source, cells)
         to += slot
         source += down
         rows -= 1
+        kh = kh + 1 if kh + 1 < plan.pool.h.stride else 0
 
 
 cdef void find_offsets(const MaxPool2dForwardPlan* plan, Pass* p, int64_t kw) noexcept nogil:
@@ -252,7 +279,7 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
             places = work.mask + oh * down if straight else wide
         while low < bottom:
             high = least(low + plan.kept, bottom)
-            split_rows(plan, image, self__hw + low * plan.pool.image_strides[2], high - low, cells)
+            split_rows(plan, image, self__hw + low * plan.pool.image_strides[2], low, high, cells)
             p.rows = lines
             p.held = p.low = low
             p.high = low = high
@@ -290,6 +317,7 @@ cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     cdef int64_t along = plan.pool.w.stride if plan.pool.argmax else 0
     cdef int64_t n = plan.pool.w.out
     cdef int64_t top, ih, base, ow, iw, left
+    cdef const real* row
     cdef real value, maximum
     for oh in range(oh, oh + rows):
         top = oh * plan.pool.h.stride - plan.pool.h.pad
@@ -299,15 +327,12 @@ cdef void scan_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
             best[ow] = -INFINITY
             places[ow] = <int32_t>(base + ow * along + most(plan.pool.w.pad - ow * plan.pool.w.stride, 0))
         for ih in range(ih, least(top + plan.pool.h.kernel, plan.pool.h.size)):
-            load_row(cells, self__hw + ih * plan.pool.image_strides[2], plan.pool.image_strides[3], plan.pool.w.size)
-            if real is float:
-                if plan.pool.reduced:
-                    round_to_half_row(cells, plan.pool.w.size)
+            row = compared_row(plan, self__hw + ih * plan.pool.image_strides[2], cells, plan.pool.w.size)
             for ow in range(n):
                 left = ow * plan.pool.w.stride - plan.pool.w.pad
                 maximum = best[ow]
                 for iw in range(most(left, 0), least(left + plan.pool.w.kernel, plan.pool.w.size)):
-                    value = cells[iw]
+                    value = row[iw]
                     if value > maximum or value != value:
                         maximum = value
                         places[ow] = <int32_t>(base + ow * along + iw - left)
