@@ -233,6 +233,7 @@ cdef void sum_stretches(const Block* block, const element* source, int64_t sourc
     """A unit whose block has the first source of every target: stretches of any length."""
     cdef const int64_t* starts = <const int64_t*>(block + 1)
     cdef real[SOURCES] loaded
+    cdef element[4] made
     cdef real[4] totals
     cdef real total
     cdef const real* row = loaded       # of the sources [low, high)
@@ -273,7 +274,8 @@ cdef void sum_stretches(const Block* block, const element* source, int64_t sourc
                 high = at + least(SOURCES, readable - at)
                 load_row(<real*>loaded, source + low * source_stride, source_stride, high - low)
             sum_four(<real*>totals, row + (at - low), starts + k)
-        narrow_strided(to + i * to_stride, to_stride, <const real*>totals, n)
+        narrow_row(<element*>made, <const real*>totals, n)
+        store_row(to + i * to_stride, to_stride, <const element*>made, n)
         i += n
         k += n
 
