@@ -88,7 +88,7 @@ cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* r
     cdef int64_t pad = plan.pool.w.pad
     cdef int64_t size = plan.pool.w.size
     cdef int64_t n = plan.pool.w.out + plan.pool.w.terms - 1      # elements of a phase
-    cdef int64_t start, first, end, over, j, _
+    cdef int64_t start, first, end, j, _
     cdef const real* made
     if stride == 1:
         # A kernel may end before the row does.
@@ -107,18 +107,15 @@ cdef void split_row(const MaxPool2dForwardPlan* plan, real* to, const element* r
     start = pad
     first = ceil_div(pad, stride)
     end = quotient(size - 1 + pad, stride) + 1
-    over = size - 1 + pad - (end - 1) * stride
     for _ in range(plan.phases):
         for j in range(first, least(end, n)):
             to[j] = made[j * stride - start]
         to += plan.phase_pitch
         start -= 1
-        over -= 1
         if start <= (first - 1) * stride and first > 0:
             first -= 1
-        if over < 0:
+        if (end - 1) * stride - start >= size:
             end -= 1
-            over = stride
 
 
 cdef void split_rows(const MaxPool2dForwardPlan* plan, real* to, const element* source, int64_t ih, int64_t end,

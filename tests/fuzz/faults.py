@@ -809,7 +809,7 @@ FAULTS = [
     # ---- max_pool2d: the forward
     Fault(_FORWARD, "end = quotient(size - 1 + pad, stride) + 1", "end = quotient(size - 1 + pad - FAULT, stride) + 1",
           "PHASES: the last column is missed"),
-    Fault(_FORWARD, "        if over < 0:\n", "        if over < FAULT:\n",
+    Fault(_FORWARD, "(end - 1) * stride - start >= size:", "(end - 1) * stride - start >= size - FAULT:",
           "PHASES: of a later phase the last column is missed"),
     Fault(_FORWARD, "if start <= (first - 1) * stride and first > 0:",
           "if start <= (first - 1 - FAULT) * stride and first > 0:",
