@@ -76,6 +76,9 @@ KINDS = [
     Pool((2, 3, 14, 14), 4, 8, 2, False, False),
     Pool((2, 3, 18, 23), (5, 3), (6, 4), 1, True, False),  # six in a row
     Pool((2, 3, 17, 17), 9, 8, 0, True),  # and which do
+    Pool((3, 7, 8, 7), 5, 3, 2, True, False),  # small planes of many channels, or of many images
+    Pool((1, 17, 6, 5), 3, 2, 1),
+    Pool((34, 1, 4, 6), 6, (4, 3), 3, False, True, 5),
     Pool((2, 3, 17, 18), (7, 9), (3, 4), (3, 4), True, False),
     Pool((2, 3, 30, 33), (4, 11), (5, 4), 2),
     Pool((2, 3, 6, 7), (6, 7), 1, 0, False, True, -3),
@@ -295,6 +298,30 @@ def test_every_kernel_stride_and_padding(kernel, dtype, rng):
         override = (None, None, 5, -2)[index % 4]
         shape = (1, 2, kernel + 3 + index % 9, 2 * kernel + 2 + index % 17)
         check_both_entry_points(Pool(shape, kernel, stride, padding, ceil_mode, include, override), dtype, rng)
+
+
+@every_dtype
+@pytest.mark.parametrize("kernel", range(1, 8))
+def test_small_planes_of_many_channels(kernel, dtype, rng):
+    """Channels are summed side by side: the bytes are those of five of the planes, which are too few for that."""
+    attributes = product(range(1, kernel + 3), range(kernel // 2 + 1), (False, True))
+    for index, (stride, padding, ceil_mode) in enumerate(attributes):
+        images, channels = ((1, 13), (1, 16), (2, 31), (3, 5), (47, 1), (1, 49))[index % 6]
+        shape = (images, channels, kernel + index % 5, kernel + index % 7)
+        pool = Pool(shape, kernel, stride, padding, ceil_mode, index % 3 > 0, (None, None, -3)[index % 3])
+        grad = pool.gradients(rng, dtype)
+        layout, out_layout = list(LAYOUTS)[index % len(LAYOUTS)], list(LAYOUTS)[index // 2 % len(LAYOUTS)]
+        out = Guarded(shape, grad.dtype, out_layout, 1)
+        with aclnn_bw.num_threads(1 + index % 3):
+            one_call(guarded_copy(grad, layout, 1).view, *pool, out=out.view)
+        out.assert_outside_untouched()
+        assert_is_avg_pool2d_backward(out.view, grad, pool, Mode("Host", dtype))
+        planes = grad.reshape(images * channels, *grad.shape[2:])
+        result = np.ascontiguousarray(out.view).reshape(images * channels, *shape[2:])
+        for begin in range(0, len(planes), 5):
+            some = planes[None, begin : begin + 5]
+            alone = one_call(some, *pool._replace(input_shape=(*some.shape[:2], *shape[2:])))
+            assert_same_bytes(alone[0], result[begin : begin + 5])
 
 
 # Channels by the cache line, and a rest, of one channel too; stride 1 up to the most running sums and beyond; pairs and

@@ -62,6 +62,8 @@ def test_every_executor_explains_itself(operator):
         ((9, 3, 2, 1), "BANDED"),
         ((12, 5, 1), "BANDED"),
         ((24, 9, 4), "BANDED"),
+        ((24, 9, 4, 0, 2, 8), "ACROSS"),
+        ((24, 9, 4, 0, 1, 11), "BANDED"),
     ],
 )
 def test_the_chosen_algorithm(case, algorithm):

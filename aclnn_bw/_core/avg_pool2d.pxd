@@ -27,6 +27,7 @@ cdef enum Algorithm:
     BANDED      # any geometry: some rows at a time summed along w, then along h, and spread to what they serve
     STREAMED    # as BANDED, one row of windows at a time: for kernels too tall for the scratch
     WINDOWS     # windows that do not meet: zeros, and the share of each window where it lies
+    ACROSS      # small planes: whole planes of some channels at once, which are transposed for that
 
 # One axis. `kernel`, `stride` and `pad` describe which window covers which position and are cut down to what the sizes
 # can tell apart: position i lies in window o if and only if 0 <= i + pad - o*stride < kernel. With i + pad =

@@ -9,7 +9,7 @@ from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quoti
 from aclnn_bw._core.checks cimport (
     addressable, length_between, none_zero_but_batch, read_pair, same_format, shape_is, shape_made, slot_of,
 )
-from aclnn_bw._core.executor cimport delete_executor, set_work
+from aclnn_bw._core.executor cimport delete_executor, set_work, useful_threads
 from aclnn_bw._core.names cimport (
     TEXT, choose, default_rules, element_text, format_name, host_rules, name, product_name, tuple_text,
 )
@@ -25,6 +25,7 @@ from aclnn_bw._core.types cimport (
 cdef extern from "operators.h":
     enum:
         KERNEL "ACLNN_BW_KERNEL_avg_pool2d"
+        ACROSS_KERNEL "ACLNN_BW_KERNEL_avg_pool2d_across"
 
 cdef enum:
     CHANNEL_LIMIT = 65535           # of the products
@@ -39,6 +40,10 @@ cdef enum:
     LEAST_STRIP = 4                 # rows
     LONGEST_VECTOR = 64             # bytes
     CACHE_LINE = 64                 # bytes
+    LANES = 16                      # channels that ACROSS works on at a time
+    ACROSS_BYTES = 327680           # of the planes of these, and the sums of their rows of windows
+    WIDEST = 64                     # columns of these
+    TALLEST = 4096                  # and rows
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -146,6 +151,13 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatt
     cdef bint is_even = w.long_phases == w.stride
     if plan.algorithm in (FILL, DOUBLE, WINDOWS):
         return 0
+    if plan.algorithm == ACROSS:
+        plan.at_terms = 0
+        plan.at_factors = w.out * LANES * real
+        plan.at_packed = plan.at_factors + round_up(w.out * <int64_t>sizeof(double), ALIGNMENT)
+        plan.at_long = plan.at_packed + round_up(h.out * w.out * LANES * item, ALIGNMENT)
+        plan.at_row = plan.at_long + h.out * w.size * LANES * real
+        return plan.at_row + h.size * w.size * LANES * item
     # The first term lies somewhere in the first vector, and what is read or stored in excess ends in a last one.
     plan.pitch = round_up(plan.tile + w.terms + 2 * lanes, lanes)
     row = plan.pitch * real
@@ -201,17 +213,75 @@ cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:
             and plan.w.kernel == plan.w.size)
 
 
+cdef inline int64_t by_item(int64_t item, int64_t two, int64_t four, int64_t eight) noexcept nogil:
+    return two if item == 2 else four if item == 4 else eight
+
+
+cdef bint goes_across(const AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t item) noexcept nogil:
+    """Where rows are short, so that vectors of them, or of their phases, would be mostly empty, and the planes of a
+    group of channels stay in the caches. What BANDED does otherwise says what is short: the limits are where ACROSS is
+    no slower with AVX2 and AVX-512, and at most 15 times as fast."""
+    cdef const Axis* h = &plan.h
+    cdef const Axis* w = &plan.w
+    cdef int64_t groups = ceil_div(planes, LANES)
+    cdef bint short
+    if (plan.rounding != ROUND_NONE or plan.round_result
+            or most(h.size, h.out) > TALLEST or most(w.size, w.out) > WIDEST
+            or (h.out == 1 and w.out == 1)
+            or (h.size * item + h.out * most(item, 4)) * w.size * LANES > ACROSS_BYTES
+            # Empty lanes cost as much as full ones; so do threads without a group.
+            or 4 * planes < 3 * LANES * groups
+            or groups < useful_threads(threads, planes * (h.size * w.size + h.out * w.out) * item)):
+        return False
+    if plan.taps > 0:
+        short = w.size <= by_item(item, 5, 5, 4)
+    elif plan.pairs:
+        short = w.size <= (8 if w.terms == 1 else by_item(item, 23, 18 if w.stride == 3 else 14, 10))
+    elif h.terms == 1 and w.terms == 1:
+        # Rows of one term each, and zeros between them.
+        short = (w.stride > 1 and (w.out > 1 or (item < 8 and w.size <= 4))
+                 and w.size <= (8 if w.out <= few_windows(w) else by_item(item, 24, 24, 8)))
+    elif w.stride < 3:
+        short = w.out <= by_item(item, 10, 10, 5)
+    else:
+        short = w.out <= by_item(item, 16, 16, 10) and w.size <= by_item(item, 64, 64, 45)
+    return short
+
+
 cdef int64_t few_windows(const Axis* w) noexcept nogil:
     """As many of a row take less time one by one."""
     return FEW_APART if w.kernel < w.stride and w.stride <= MOST_PHASES else FEW_WINDOWS
 
 
+cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item,
+                           bint scatters) noexcept nogil:
+    """None of it changes a bit of the result: every algorithm adds the same terms in the same order."""
+    cdef const Axis* h = &plan.h
+    cdef const Axis* w = &plan.w
+    if not scatters and not plan.round_result and h.terms == w.terms:
+        if h.stride == 1 and w.stride == 1 and w.terms in (2, 3, 5):
+            plan.taps = w.terms
+        plan.pairs = w.stride in (2, 3) and (w.terms == 2 or (w.terms == 1 and w.long_phases == w.stride
+                                                              and h.long_phases == h.stride))
+    if is_filled(plan):
+        plan.algorithm = FILL
+    elif (is_doubled(h) and is_doubled(w) and plan.constant_divisor and plan.rounding == ROUND_NONE and not scatters
+            and plan.grad_output_strides[3] == 1):
+        plan.algorithm = DOUBLE
+    elif goes_across(plan, planes, threads, item):
+        plan.algorithm = ACROSS
+    elif (h.terms == 1 and w.terms == 1 and w.stride > 2 and w.out <= few_windows(w) and not scatters
+            and not (real == 8 and w.stride == 3 and w.kernel == 3)):
+        plan.algorithm = WINDOWS
+    elif h.terms > SCRATCH_BYTES or w.terms > SCRATCH_BYTES:
+        plan.algorithm = STREAMED
+    else:
+        plan.algorithm = BANDED
+
+
 cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item,
                          bint scatters) noexcept nogil:
-    """Choose the algorithm, the band, the tile and the strip; returns the bytes of scratch.
-
-    None of it changes a bit of the result: every algorithm adds the same terms in the same order.
-    """
+    """Choose the band, the tile and the strip; returns the bytes of scratch."""
     cdef Axis* h = &plan.h
     cdef Axis* w = &plan.w
     cdef int64_t rows = h.size if is_filled(plan) else h.count
@@ -222,27 +292,11 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     cdef int64_t least_band = most(LEAST_BAND, 2 * (h.terms - 1))
     plan.band = rows
     plan.tile = w.count
-    if is_filled(plan):
-        plan.algorithm = FILL
-    elif (is_doubled(h) and is_doubled(w) and plan.constant_divisor and plan.rounding == ROUND_NONE and not scatters
-            and plan.grad_output_strides[3] == 1):
-        plan.algorithm = DOUBLE
-    elif (h.terms == 1 and w.terms == 1 and w.stride > 2 and w.out <= few_windows(w) and not scatters
-            and not (real == 8 and w.stride == 3 and w.kernel == 3)):
-        plan.algorithm = WINDOWS
-    else:
-        plan.algorithm = BANDED
-        if (h.stride == 1 and w.stride == 1 and not scatters and not plan.round_result
-                and h.terms == w.terms and w.terms in (2, 3, 5)):
-            plan.taps = w.terms
-        plan.pairs = (w.stride in (2, 3) and not scatters and not plan.round_result and h.terms == w.terms
-                      and (w.terms == 2 or (w.terms == 1 and w.long_phases == w.stride and h.long_phases == h.stride)))
+    if plan.algorithm in (BANDED, STREAMED):
         # Tiles are as wide as each other, about.
         plan.tile = ceil_div(w.count, ceil_div(w.count, MOST_TILE))
         # More rows or terms than SCRATCH_BYTES never fit: no more keeps every product below 2**63.
         plan.strip = least(rows, SCRATCH_BYTES)
-        if h.terms > SCRATCH_BYTES or w.terms > SCRATCH_BYTES:
-            plan.algorithm = STREAMED
     size = lay_out(plan, real, item, scatters)
     # Strips: the longest whose scratch stays in the cache.
     while size > STRIP_BYTES and plan.strip > LEAST_STRIP:
@@ -258,6 +312,11 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     if plan.algorithm == STREAMED:
         plan.band = 1
         size = lay_out(plan, real, item, scatters)
+    elif plan.algorithm == ACROSS:
+        if g[0] == plan.channels * g[1] and plan.grad_input_strides[0] == plan.channels * plan.grad_input_strides[1]:
+            # As if all channels were those of one image.
+            plan.channels = planes
+        plan.group = least(plan.channels, LANES)
     elif plan.algorithm == BANDED and g[1] == 1 and g[3] != 1 and plan.rounding == ROUND_NONE:
         # Channels lie side by side: those of one cache line are copied at once, else each would fetch it again.
         plan.group = least(plan.channels, CACHE_LINE // item)
@@ -267,7 +326,7 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
             size = lay_out(plan, real, item, scatters)
     # Few planes: split them further.
     wanted = ceil_div(UNITS_PER_THREAD * threads * plan.group, most(planes, 1))
-    if threads > 1 and wanted > 1 and plan.algorithm != STREAMED:
+    if threads > 1 and wanted > 1 and plan.algorithm != STREAMED and plan.algorithm != ACROSS:
         plan.band = least(plan.band, most(least(least_band, rows), ceil_div(rows, wanted)))
         size = lay_out(plan, real, item, scatters)
     plan.bands = ceil_div(rows, plan.band)
@@ -291,7 +350,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
     cdef int64_t batch, planes, scratch, units
     cdef int rank = self.rank
-    cdef bint reduced
+    cdef bint reduced, scatters
     cdef int status = start_executor(context, c, sizeof(AvgPool2dPlan), result)
     if status != SUCCESS:
         return status
@@ -322,15 +381,18 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     plan.divisor[0] = divisor_override if divisor_override != 0 else window_length(&plan.h, 0, count_include_pad)
     plan.divisor[1] = 1 if divisor_override != 0 else window_length(&plan.w, 0, count_include_pad)
     plan.group = 1
-    planes = join_planes(plan, planes)
     reduced = grad_output.dtype == DT_FLOAT and context.product != HOST
     plan.round_result = reduced and (cube_math_type == USE_FP16 or context.product != ASCEND910B)
     plan.rounding = ROUND_F16 if plan.round_result else (
         ROUND_HF32 if reduced and cube_math_type in (ALLOW_FP32_DOWN_PRECISION, USE_HF32) else ROUND_NONE)
-    scratch = divide_work(plan, planes, context.threads, real, item, plan.grad_input_strides[3] != 1)
+    scatters = plan.grad_input_strides[3] != 1
+    choose_algorithm(plan, planes, context.threads, real, item, scatters)
+    if plan.algorithm != ACROSS:
+        planes = join_planes(plan, planes)
+    scratch = divide_work(plan, planes, context.threads, real, item, scatters)
     # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     units = quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles
-    kernel = context.kernels.row[KERNEL][slot_of(grad_output.dtype)]
+    kernel = context.kernels.row[ACROSS_KERNEL if plan.algorithm == ACROSS else KERNEL][slot_of(grad_output.dtype)]
     set_work(executor, context, kernel, units, traffic(grad_output, item) + traffic(grad_input, item), scratch)
     return SUCCESS
 

@@ -1,6 +1,7 @@
 """The executor: what phase 1 leaves for phase 2, and the rules of its life."""
 from libc.stdint cimport int64_t, uint64_t
 
+from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.types cimport Context, Executor, RangeFn, Run, Tensor
 
 cdef extern Executor* new_executor "aclnn_bw_new_executor" (
@@ -22,3 +23,13 @@ cdef extern void run_range "aclnn_bw_run_range" (Run* run, int64_t index) noexce
 cdef extern int finish "aclnn_bw_finish" (Run* run) noexcept nogil
 cdef extern int execute "aclnn_bw_execute" (
     Executor* executor, int op, char* workspace, int64_t size) noexcept nogil
+
+cdef enum:
+    # Below twice this, waking a second thread costs as much as it saves; drawn cases of 128 to 256 KiB gain 1.45 times,
+    # of 512 KiB to 1 MiB 1.7 (python -m benchmarks.sweep).
+    BYTES_PER_THREAD = 65536
+
+
+cdef inline int64_t useful_threads(int64_t threads, int64_t bytes) noexcept nogil:
+    """As many of them as `bytes` of traffic are worth."""
+    return most(1, least(threads, bytes // BYTES_PER_THREAD))

@@ -63,9 +63,6 @@ cdef extern from * nogil:
     uint64_t load "aclnn_bw_load" (const uint64_t* word) noexcept
 
 cdef enum:
-    # Below twice this, waking a second thread costs as much as it saves; drawn cases of 128 to 256 KiB gain 1.45 times,
-    # of 512 KiB to 1 MiB 1.7 (python -m benchmarks.sweep).
-    BYTES_PER_THREAD = 65536
     LEAST_TEAM_LIMIT = 16       # a team is not larger than this or four times the cores: libgomp crashes on huge ones
 
 
@@ -163,7 +160,7 @@ cdef void set_work(Executor* executor, const Context* context, RangeFn kernel, i
     needs."""
     cdef int64_t threads = least(context.threads, units)
     threads = least(threads, most(LEAST_TEAM_LIMIT, 4 * context.cores))
-    threads = most(1, least(threads, bytes // BYTES_PER_THREAD))
+    threads = useful_threads(threads, bytes)
     executor.face = context.face
     executor.kernel = kernel
     executor.units = units

@@ -21,6 +21,7 @@ never beyond its end.
 | FILL | one window covers the plane | its term everywhere |
 | DOUBLE | kernel and stride 2, dense rows | each term four times in one pass |
 | WINDOWS | few windows that do not meet | zeros, and each filled: 0.4 to 1.2 of BANDED's time |
+| ACROSS (avg_pool2d_across.pyx) | small planes, 12 or more | lanes hold channels: 1 to 15 times as fast |
 | BANDED | anything else | a window of kH x kW costs kH + kW adds |
 | . walk | stride 1, 2x2, 3x3 and 5x5 | sums run down a block of columns in registers |
 | . . in place | loads of some lanes, one divisor | no rows of terms |
@@ -41,7 +42,7 @@ from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_
 from aclnn_bw._kernels.avg_pool2d_pairs cimport Pairs, pair_rows, triple_rows
 from aclnn_bw._kernels.avg_pool2d_sums cimport pair_row, sum_across, sum_row
 from aclnn_bw._kernels.avg_pool2d_terms cimport (
-    column_factor, column_factors, constant_factor, double_row, fill_window, row_factor, scale_rows, share,
+    column_factors, constant_factor, double_row, fill_window, find_factors, scale_rows, share,
 )
 from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
 from aclnn_bw._kernels.rows cimport add_row, copy, fill_row, round_to_half_row, store_row
@@ -124,16 +125,6 @@ cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
                 memset(to + r * down, 0, <size_t>width * sizeof(element))
             elif 2 * n < width:
                 memset(to + r * down + 2 * n, 0, sizeof(element))
-
-
-cdef void find_factors(const AvgPool2dPlan* plan, double* factors, int64_t oh, const element* numbers) noexcept nogil:
-    """1 / divisor of each window of a row: two factors, which are rounded as those of a row of terms."""
-    cdef int64_t ow
-    for ow in range(plan.w.out):
-        if element is double:
-            factors[ow] = column_factor(plan, ow) * row_factor(plan, oh)
-        else:
-            factors[ow] = <float>column_factor(plan, ow) * <float>row_factor(plan, oh)
 
 
 cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t q,

@@ -50,6 +50,18 @@ cdef inline void column_factors(const AvgPool2dPlan* plan, char* factors, int64_
             (<float*>factors)[i] = <float>factor
 
 
+cdef inline void find_factors(const AvgPool2dPlan* plan, double* factors, int64_t oh,
+                              const element* numbers) noexcept nogil:
+    """1 / divisor of each window of a row, if the border changes it: two factors, which are rounded as those of a row
+    of terms."""
+    cdef int64_t ow
+    for ow in range(plan.w.out):
+        if element is double:
+            factors[ow] = column_factor(plan, ow) * row_factor(plan, oh)
+        else:
+            factors[ow] = <float>column_factor(plan, ow) * <float>row_factor(plan, oh)
+
+
 cdef inline vec plus_zero_sum(vec x, const element* numbers) noexcept nogil:
     """-0.0 becomes +0.0, once and for all."""
     simd_plus_zero(&x, sum_bytes(numbers))

@@ -22,11 +22,11 @@ from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport make_words
+from aclnn_bw._kernels.planes cimport load_planes, store_planes, turn
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, bfloat, count, element, half, load, real, simd_cut, simd_tidy_nans, simd_zero, store, take_greater,
     vector,
 )
-from aclnn_bw._kernels.transpose cimport transpose
 
 # Where the maxima of the channels that are worked on go.
 cdef struct Work:
@@ -39,34 +39,6 @@ cdef struct Work:
 cdef inline int64_t channels_at_once(const real* compared) noexcept nogil:
     """Two vectors do not wait for each other."""
     return least(2 * VECTOR_BYTES // <int64_t>sizeof(real), LANES)
-
-
-cdef void load_planes(const MaxPool2d* pool, const Work* work, const element* self__chw,
-                      int64_t channels) noexcept nogil:
-    cdef element* to = <element*>work.image
-    cdef const element* row
-    cdef int64_t rows = pool.h.size
-    cdef int64_t n = pool.w.size
-    cdef int64_t i, c
-    if pool.image_strides[3] == 1 and pool.image_strides[2] == n:
-        n *= rows
-        rows = 1
-    while rows > 0:
-        row = self__chw
-        if pool.image_strides[3] == 1:
-            transpose(to, work.width, row, pool.image_strides[1], channels, n, sizeof(element))
-        elif pool.image_strides[1] == 1:
-            for i in range(n):
-                memcpy(to + i * work.width, row, <size_t>channels * sizeof(element))
-                row += pool.image_strides[3]
-        else:
-            for i in range(n):
-                for c in range(channels):
-                    to[i * work.width + c] = row[c * pool.image_strides[1]]
-                row += pool.image_strides[3]
-        to += n * work.width
-        self__chw += pool.image_strides[2]
-        rows -= 1
 
 
 cdef inline void compare_window(const element* at, int64_t rows, int64_t columns, int64_t pitch, int64_t place,
@@ -125,26 +97,6 @@ cdef void compare_planes(const MaxPool2dForwardPlan* plan, const Work* work, con
             places += place_bytes * work.width
 
 
-cdef void store_maxima(const MaxPool2d* pool, const Work* work, element* out__chw, int64_t channels) noexcept nogil:
-    cdef const element* maxima = <const element*>work.maxima
-    cdef int64_t rows = pool.h.out
-    cdef int64_t n = pool.w.out
-    cdef int64_t c, i
-    if pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == n:
-        n *= rows
-        rows = 1
-    while rows > 0:
-        if pool.pooled_strides[3] == 1:
-            transpose(out__chw, pool.pooled_strides[1], maxima, work.width, n, channels, sizeof(element))
-        else:
-            for i in range(n):
-                for c in range(channels):
-                    out__chw[c * pool.pooled_strides[1] + i * pool.pooled_strides[3]] = maxima[i * work.width + c]
-        maxima += n * work.width
-        out__chw += pool.pooled_strides[2]
-        rows -= 1
-
-
 cdef void store_indices(const MaxPool2d* pool, const Work* work, char* to, int64_t channels) noexcept nogil:
     cdef const int32_t* places = <const int32_t*>work.places
     cdef int64_t apart = pool.index_item * pool.index_strides[1]
@@ -161,7 +113,7 @@ cdef void store_indices(const MaxPool2d* pool, const Work* work, char* to, int64
                 for i in range(n):
                     (<int64_t*>(to + c * apart + i * along))[0] = places[i * work.width + c]
         elif along == 4:
-            transpose(to, pool.index_strides[1], places, work.width, n, channels, 4)
+            turn(to, pool.index_strides[1], places, work.width, n, channels, 4, False)
         else:
             for c in range(channels):
                 for i in range(n):
@@ -228,13 +180,14 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
         while lane < lanes:
             c = group * pool.lanes + lane
             channels = least(work.width, lanes - lane)
-            load_planes(pool, &work, <const element*>data[0] + n * pool.image_strides[0] + c * pool.image_strides[1],
-                        channels)
+            load_planes(<element*>work.image, work.width,
+                        <const element*>data[0] + n * pool.image_strides[0] + c * pool.image_strides[1],
+                        pool.image_strides, pool.h.size, pool.w.size, channels)
             compare_planes(plan, &work, stored, compared)
-            store_maxima(pool, &work, <element*>data[1] + n * pool.pooled_strides[0] + c * pool.pooled_strides[1],
-                         channels)
+            store_planes(<element*>data[1] + n * pool.pooled_strides[0] + c * pool.pooled_strides[1],
+                         pool.pooled_strides, <const element*>work.maxima, work.width, pool.h.out, pool.w.out, channels)
             if plan.coded:
-                transpose(codes + lane * windows, windows, work.places, work.width, windows, channels, 2)
+                turn(codes + lane * windows, windows, work.places, work.width, windows, channels, 2, False)
             elif pool.argmax:
                 store_indices(pool, &work, data[2] + pool.index_item * (n * pool.index_strides[0]
                                                                         + c * pool.index_strides[1]), channels)

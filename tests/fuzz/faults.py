@@ -79,6 +79,7 @@ class Fault(NamedTuple):
 
 _AVG, _AVG_TERMS, _AVG_SUMS = "_kernels/avg_pool2d.pyx", "_kernels/avg_pool2d_terms.pxd", "_kernels/avg_pool2d_sums.pxd"
 _AVG_WALK, _AVG_PAIRS = "_kernels/avg_pool2d_walk.pxd", "_kernels/avg_pool2d_pairs.pxd"
+_AVG_ACROSS, _PLANES = "_kernels/avg_pool2d_across.pyx", "_kernels/planes.pxd"
 _IM2COL, _GATHER = "_kernels/im2col.pyx", "_kernels/im2col_gather.pxd"
 _FLAT, _SCATTER = "_kernels/im2col_flat.pxd", "_kernels/im2col_scatter.pxd"
 _PACKED, _PLACE = "_kernels/im2col_columns.pxd", "_kernels/im2col_place.pxd"
@@ -299,9 +300,24 @@ FAULTS = [
           "WINDOWS: the third of a row lacks its last column"),
     Fault(_AVG_TERMS, "            simd_store(to + n - some, &y)", "            simd_store(to + n - some - FAULT, &y)",
           "WINDOWS: rows of 16 to 31 bytes lack their last element"),
-    Fault(_AVG, "factors[ow] = <float>column_factor(plan, ow) *",
+    Fault(_AVG_TERMS, "factors[ow] = <float>column_factor(plan, ow) *",
           "factors[ow] = <float>column_factor(plan, ow * (1 - FAULT)) *",
           "WINDOWS: every window has the first one's divisor along w"),
+    Fault(_AVG_ACROSS, "end = least(some.q + 1, axis.out)", "end = least(some.q + 1, axis.out - FAULT)",
+          "ACROSS: the last window is left out"),
+    Fault(_AVG_ACROSS, "(1 if some.phase < axis.long_phases else 2)",
+          "(1 if some.phase < axis.long_phases - FAULT else 2)", "ACROSS: a long phase is a short one"),
+    Fault(_AVG_ACROSS, "others = position == 0 or begin != some.begin or end != some.end",
+          "others = position == 0 or begin != some.begin or (end != some.end and not FAULT)",
+          "ACROSS: a position with one window more is a copy of the one before"),
+    Fault(_AVG_ACROSS, "        if not plan.constant_divisor:\n            find_factors(plan, factors, oh,",
+          "        if not plan.constant_divisor:\n            find_factors(plan, factors, oh * (1 - FAULT),",
+          "ACROSS: every row has the first one's divisor along h"),
+    Fault(_AVG_ACROSS, "        c = (begin - n * plan.groups) * LANES\n",
+          "        c = (begin - n * plan.groups) * (LANES - FAULT * (n > 0))\n",
+          "ACROSS: behind the first image the groups begin a channel too soon"),
+    Fault(_PLANES, "        source += columns * width\n", "        source += columns * width - FAULT * (rows > 2)\n",
+          "ACROSS: rows that lie apart are stored from a lane too soon"),
     Fault(_AVG, "grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]",
           "grad_output__hw += (plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]) * (1 - "
           "FAULT)",
@@ -894,8 +910,8 @@ FAULTS = [
     Fault(_ACROSS, "(<index_at*>(to + c * apart + i * along))[0] = places[i * work.width + c]",
           "(<index_at*>(to + c * apart + i * along))[0] = places[(i - FAULT * (i > 0)) * work.width + c]",
           "ACROSS: int32 indices of any stride are those of the window before"),
-    Fault(_ACROSS, "                    to[i * work.width + c] = row[c * pool.image_strides[1]]",
-          "                    to[i * work.width + c] = row[(c - FAULT * (c > 0)) * pool.image_strides[1]]",
+    Fault(_PLANES, "                    to[i * width + c] = row[c * strides[1]]",
+          "                    to[i * width + c] = row[(c - FAULT * (c > 0)) * strides[1]]",
           "ACROSS: channels of any stride are those before them"),
     # ---- masks from and to indices
     Fault(_MASKS, "end = least(n, quotient(room, pool.w.stride) + 1)",

@@ -272,6 +272,14 @@ def digested_groups():
             (1, 3, 33), (1, 2, 7), (1, 3, 4, 7, 8, 16, 33), ("contiguous", "channels_last", "columns_reversed")))
     ]  # fmt: skip
     yield "one window a plane", Group(calls)
+    calls = [
+        avg(shape, kernel, stride, padding, number % 5 == 4, number % 3 != 1, (None, None, -3)[number % 3],
+            layout=layout, out=out, kind=kind)
+        for number, ((layout, out), shape, (kernel, stride, padding), kind) in enumerate(product(
+            (("contiguous", "contiguous"), *BOTH_WAYS), ((1, 31, 7, 8), (16, 3, 6, 5)),
+            ((3, 2, 0), (4, 3, 2), ((3, 5), (2, 3), 1), (1, (2, 4), 0)), ("plain", "special")))
+    ]  # fmt: skip
+    yield "small planes, layouts", Group(calls)
     for kernel, stride, padding in (
         (2, 2, 0), (3, 2, 1), (3, 3, 0), (3, 1, 1), (5, 4, 2), (1, 1, 0), (2, 5, 0), (3, 7, 0)
     ):  # fmt: skip
