@@ -144,7 +144,8 @@ def test_another_instruction_set_is_another_process(monkeypatch):
 
 
 @pytest.mark.torch
-def test_a_slow_case_is_timed_again(monkeypatch):
+@pytest.mark.parametrize("found", [0.5, 1.0])
+def test_a_slow_case_is_timed_again(monkeypatch, found):
     torch = pytest.importorskip("torch")
     budgets, right, threads = [], sweep.run_case, torch.get_num_threads()
 
@@ -153,12 +154,14 @@ def test_a_slow_case_is_timed_again(monkeypatch):
         return right(*arguments, budget=0.001, **options)
 
     monkeypatch.setattr(sweep, "run_case", slow)
-    monkeypatch.setattr(sweep, "_AGAIN", math.inf)
+    monkeypatch.setattr(sweep, "ratio_of", lambda comparison: Spread(found, found, found))
     try:
         row = sweep.run(*SMALL["avg_pool2d"], [sweep.KNOWN["torch"](1)], budget=0.5)
     finally:
         torch.set_num_threads(threads)
-    assert budgets == [0.5, 2.0]
+    # What the peer wins is compared with copies too.
+    assert budgets == ([0.5, 2.0, 0.5] if found < 1 else [0.5, 2.0])
+    assert (row.copies is not None) == (found < 1)
     assert row.peers["torch"].into_ratio.median > 0
     assert row.peers["torch"].fresh_ratio is None
 
@@ -191,3 +194,6 @@ def test_the_verdict():
         "0.97 (0.97-0.97) avg_pool2d 1x1x4x4 #3 float32, 4.00 KiB,",
     ]
     assert "below 0.95: 0 (0.0 %); below 0.8: none" in second
+    copies = replace(rows[1], copies=Spread(1.3, 1.3, 1.3))
+    assert sweep.verdict([copies]).endswith(" float16, 4.00 KiB, ours 1.00 us = 1.3 copies")
+    assert sweep.verdict([replace(copies, streams=Spread(2.0, 2.0, 2.0))]).endswith(" ours 1.00 us = 2.0 copies")

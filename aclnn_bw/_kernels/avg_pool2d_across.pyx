@@ -5,7 +5,7 @@ The formula, its order and its bytes are those of avg_pool2d.pyx, whose vectors 
 leave them empty. The terms of a row of windows are summed along w for each column, and these sums along h; of equal
 neighbours, the second is a copy.
 
-Bounds. The windows of a position exist (`Windows`), and the scratch holds the terms of a row of windows, the sums of
+Bounds. Of a position's windows those are summed that exist (`Windows`), and the scratch holds the terms of a row of windows, the sums of
 each row of windows and the positions of a plane, for LANES channels.
 """
 from libc.stdint cimport int64_t
@@ -20,7 +20,8 @@ from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, bfloat, element, half, load, simd_load, simd_store, store, sum_bytes, vector, zero,
 )
 
-# The windows [begin, end) of a position along an axis, position + pad = q*stride + phase; they exist.
+# The windows [begin, end) of a position along an axis, position + pad = q*stride + phase: those that exist, none where
+# end <= begin.
 cdef struct Windows:
     int64_t q
     int64_t phase

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Planes of some channels with the channels side by side: [position][lane] in the scratch, `LANES` to a position.
+"""Planes of some channels with the channels side by side: [position][lane] in the scratch, at most LANES to a position.
 
 Small planes leave vectors of a row mostly empty; of these, a vector holds one position of as many channels. Lanes
 beyond the last channel hold what was there before. Nothing beyond the planes that are named is read or written.
