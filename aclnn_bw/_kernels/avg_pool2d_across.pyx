@@ -5,8 +5,8 @@ The formula, its order and its bytes are those of avg_pool2d.pyx, whose vectors 
 leave them empty. The terms of a row of windows are summed along w for each column, and these sums along h; of equal
 neighbours, the second is a copy.
 
-Bounds. Of a position's windows those are summed that exist (`Windows`), and the scratch holds the terms of a row of windows, the sums of
-each row of windows and the positions of a plane, for LANES channels.
+Bounds. Of a position's windows those are summed that exist (`Windows`), and the scratch holds the terms of a row of
+windows, the sums of each row of windows and the positions of a plane, for LANES channels.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
