@@ -15,6 +15,7 @@ cdef enum:
     MOST_PHASES = 8     # a row of a longer stride is made of runs, of a shorter one by a transposition of its phases
     FEW_WINDOWS = 3     # in a row of WINDOWS: vectors of its phases would be mostly empty
     FEW_APART = 6       # and of windows that leave out elements, of a stride of phases
+    LANES = 16          # channels that ACROSS works on at a time
 
 cdef enum Rounding:
     ROUND_NONE

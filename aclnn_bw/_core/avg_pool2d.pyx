@@ -40,8 +40,7 @@ cdef enum:
     LEAST_STRIP = 4                 # rows
     LONGEST_VECTOR = 64             # bytes
     CACHE_LINE = 64                 # bytes
-    LANES = 16                      # channels that ACROSS works on at a time
-    ACROSS_BYTES = 327680           # of the planes of these, and the sums of their rows of windows
+    ACROSS_BYTES = 327680           # of the planes of LANES channels, and the sums of their rows of windows
     WIDEST = 64                     # columns of these
     TALLEST = 4096                  # and rows
 
@@ -253,7 +252,7 @@ cdef int64_t few_windows(const Axis* w) noexcept nogil:
     return FEW_APART if w.kernel < w.stride and w.stride <= MOST_PHASES else FEW_WINDOWS
 
 
-cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item,
+cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t item,
                            bint scatters) noexcept nogil:
     """None of it changes a bit of the result: every algorithm adds the same terms in the same order."""
     cdef const Axis* h = &plan.h
@@ -271,7 +270,7 @@ cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     elif goes_across(plan, planes, threads, item):
         plan.algorithm = ACROSS
     elif (h.terms == 1 and w.terms == 1 and w.stride > 2 and w.out <= few_windows(w) and not scatters
-            and not (real == 8 and w.stride == 3 and w.kernel == 3)):
+            and not (item == 8 and w.stride == 3 and w.kernel == 3)):
         plan.algorithm = WINDOWS
     elif h.terms > SCRATCH_BYTES or w.terms > SCRATCH_BYTES:
         plan.algorithm = STREAMED
@@ -386,7 +385,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     plan.rounding = ROUND_F16 if plan.round_result else (
         ROUND_HF32 if reduced and cube_math_type in (ALLOW_FP32_DOWN_PRECISION, USE_HF32) else ROUND_NONE)
     scatters = plan.grad_input_strides[3] != 1
-    choose_algorithm(plan, planes, context.threads, real, item, scatters)
+    choose_algorithm(plan, planes, context.threads, item, scatters)
     if plan.algorithm != ACROSS:
         planes = join_planes(plan, planes)
     scratch = divide_work(plan, planes, context.threads, real, item, scatters)

@@ -12,10 +12,10 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
-from aclnn_bw._core.avg_pool2d cimport AvgPool2dPlan, Axis
+from aclnn_bw._core.avg_pool2d cimport LANES, AvgPool2dPlan, Axis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_terms cimport constant_factor, find_factors, term
-from aclnn_bw._kernels.planes cimport LANES, load_planes, store_planes
+from aclnn_bw._kernels.planes cimport load_planes, store_planes
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, bfloat, element, half, load, simd_load, simd_store, store, sum_bytes, vector, zero,
 )

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Planes of some channels with the channels side by side: [position][lane] in the scratch, at most LANES to a position.
+"""Planes of some channels with the channels side by side: [position][lane] in the scratch, `width` lanes to a position.
 
 Small planes leave vectors of a row mostly empty; of these, a vector holds one position of as many channels. Lanes
 beyond the last channel hold what was there before. Nothing beyond the planes that are named is read or written.
@@ -9,9 +9,6 @@ from libc.string cimport memcpy
 
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, cell_2, cell_4, cell_8, element, vector
 from aclnn_bw._kernels.transpose cimport moved, sum_transposed, turn_blocks, turn_columns
-
-cdef enum:
-    LANES = 16
 
 
 cdef inline void turn_cells(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
