@@ -1,6 +1,9 @@
 """AvgPool2d: within its error bound of the twin, near PyTorch, what it refuses, and that its gradient is its
 adjoint."""
 
+from itertools import product
+
+import ml_dtypes
 import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
@@ -83,6 +86,58 @@ def test_one_window_and_wide_ones(rng, dtype, shape, kernel, last):
 def test_one_or_two_windows_to_a_row(rng, dtype, layout, shape, attributes):
     guarded = guarded_copy(normal(rng, shape, DTYPES[dtype]), layout)
     assert_is_avg_pool2d(a.avg_pool2d(guarded.view, *attributes), guarded.view, attributes)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kernel", range(1, 8))
+def test_small_planes_of_many_channels(rng, dtype, kernel):
+    """Channels are averaged side by side: the bytes are those of five of the planes, which are too few for that."""
+    cases = product(range(1, kernel + 3), range(kernel // 2 + 1), (False, True))
+    for index, (stride, padding, ceil_mode) in enumerate(cases):
+        images, channels = ((1, 13), (1, 16), (2, 31), (3, 5), (47, 1), (1, 49))[index % 6]
+        shape = (images, channels, kernel + index % 5, kernel + index % 7)
+        attributes = (kernel, stride, padding, ceil_mode, index % 3 > 0, (None, None, -3)[index % 3])
+        x = normal(rng, shape, DTYPES[dtype])
+        if index % 2:
+            # Sums that overflow, where averages do not, and others that are not finite.
+            x.reshape(-1)[:: index + 3] = float(ml_dtypes.finfo(x.dtype).max)
+            x.reshape(-1)[rng.integers(x.size, size=2)] = np.inf, np.nan
+        layout, out_layout = list(LAYOUTS)[index % len(LAYOUTS)], list(LAYOUTS)[index // 2 % len(LAYOUTS)]
+        out = Guarded(pooled_shape(shape, *attributes[:4]), x.dtype, out_layout, 1)
+        with a.num_threads(1 + index % 3):
+            a.avg_pool2d(guarded_copy(x, layout, 1).view, *attributes, out=out.view)
+        out.assert_outside_untouched()
+        if not index % 2:
+            assert_is_avg_pool2d(out.view, x, attributes)
+        planes = x.reshape(images * channels, *shape[2:])
+        result = np.ascontiguousarray(out.view).reshape(images * channels, *out.view.shape[2:])
+        for begin in range(0, len(planes), 5):
+            alone = a.avg_pool2d(planes[None, begin : begin + 5], *attributes)
+            assert_same_bytes(alone[0], result[begin : begin + 5])
+
+
+@pytest.mark.parametrize(
+    ("shape", "attributes", "algorithm"),
+    [
+        ((2, 16, 14, 14), (3, 2, 1), "ACROSS"),
+        ((32, 1, 6, 6), (6, 1), "ACROSS"),
+        ((1, 11, 14, 14), (3, 2, 1), "ROWS"),
+        ((1, 16, 14, 80), (3, 2, 1), "ROWS"),
+        ((1, 16, 44, 44), (3, 1, 1), "FLAT"),
+        ((1, 16, 40, 40), (2, 2), "PAIRS"),
+        ((1, 16, 13, 13), (13, 1), "WIDE"),
+        ((1, 4, 8, 5), (4, 4), "FEW"),
+    ],
+    ids=str,
+)
+def test_the_chosen_algorithm(shape, attributes, algorithm):
+    kernel, stride, padding = (*attributes, 0)[:3]
+    x, out = np.ones(shape, np.float32), np.empty(pooled_shape(shape, kernel, stride, padding, False), np.float32)
+    with a.soc("Host"):
+        _, executor = a.aclnnAvgPool2dGetWorkspaceSize(
+            x, [kernel], [stride], [padding], False, True, 0, 0, out
+        )
+    assert executor.explain().algorithm == algorithm
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -143,6 +143,11 @@ cdef inline bint constant_length(const Axis* axis, bint include_pad) noexcept no
             and length == window_length(axis, axis.out - 1, include_pad))
 
 
+cdef inline int64_t by_item(int64_t item, int64_t two, int64_t four, int64_t eight) noexcept nogil:
+    """A limit that depends on the dtype."""
+    return two if item == 2 else four if item == 4 else eight
+
+
 cdef inline bint is_doubled(const Axis* axis) noexcept nogil:
     """Every window is two positions, the first at 0; at most the last position lies in none."""
     return (axis.stride == 2 and axis.terms == 1 and axis.long_phases == 2 and axis.pad == 0

@@ -212,10 +212,6 @@ cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:
             and plan.w.kernel == plan.w.size)
 
 
-cdef inline int64_t by_item(int64_t item, int64_t two, int64_t four, int64_t eight) noexcept nogil:
-    return two if item == 2 else four if item == 4 else eight
-
-
 cdef bint goes_across(const AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t item) noexcept nogil:
     """Where rows are short, so that vectors of them, or of their phases, would be mostly empty, and the planes of a
     group of channels stay in the caches. What BANDED does otherwise says what is short: the limits are where ACROSS is

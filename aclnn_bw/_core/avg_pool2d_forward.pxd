@@ -10,6 +10,7 @@ cdef enum ForwardAlgorithm:
     PAIRS       # kernel and stride 2, dense rows: both sums in registers
     WIDE        # windows too wide for the scratch, or one a plane: one after the other, some columns at a time
     FEW         # small windows, one or two to a row: one after the other, an element at a time
+    ACROSS      # small planes: whole planes of some channels at once, which are transposed for that
     PACKED      # besides: self's channels lie side by side, so rows of a group of them are transposed first
 
 cdef enum:

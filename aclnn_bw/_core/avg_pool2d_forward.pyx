@@ -5,12 +5,13 @@ first that fails speaks.
 """
 from libc.stdint cimport int64_t
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, round_up
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.avg_pool2d cimport (
-    ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32, constant_length, is_doubled, make_axis, window_length,
+    ALLOW_FP32_DOWN_PRECISION, LANES, USE_FP16, USE_HF32, by_item, constant_length, is_doubled, make_axis,
+    window_length,
 )
 from aclnn_bw._core.checks cimport addressable, length_between, none_zero_but_batch, shape_made, slot_of
-from aclnn_bw._core.executor cimport set_work
+from aclnn_bw._core.executor cimport set_work, useful_threads
 from aclnn_bw._core.names cimport (
     TEXT, choose, default_rules, element_text, format_name, host_rules, name, product_name, tuple_text,
 )
@@ -26,6 +27,7 @@ from aclnn_bw._core.types cimport (
 cdef extern from "operators.h":
     enum:
         KERNEL "ACLNN_BW_KERNEL_avg_pool2d_forward"
+        ACROSS_KERNEL "ACLNN_BW_KERNEL_avg_pool2d_forward_across"
 
 cdef enum:
     UNITS_PER_THREAD = 4
@@ -38,6 +40,9 @@ cdef enum:
     FEW_TERMS = 100         # of those; the vectors of ROWS take longer for fewer
     LONELY_TERMS = 9        # of a plane's only window; for more WIDE takes less time
     PACKED_BYTES = 262144   # of the rows of a group of channels
+    ACROSS_BYTES = 327680   # of the planes of LANES channels
+    WIDEST_PLANE = 64       # columns of these
+    TALLEST = 4096          # and rows
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -156,6 +161,9 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
     cdef int64_t size
+    if plan.algorithm == ACROSS:
+        plan.at_packed = w.size * LANES * real
+        return plan.at_packed + (h.size * w.size + h.out * w.out) * LANES * item
     if plan.algorithm == WIDE or plan.algorithm == FEW or plan.algorithm == PAIRS:
         size = 0
     elif plan.algorithm == FLAT:
@@ -178,11 +186,63 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
     return plan.at_packed + plan.group * plan.packed_plane * item
 
 
-cdef int64_t divide_work(AvgPool2dForwardPlan* plan, int64_t images, int64_t threads, int64_t real,
+cdef bint are_joined(const AvgPool2dForwardPlan* plan) noexcept nogil:
+    """The channels of all images lie as if they were those of one."""
+    return (plan.self_strides[0] == plan.channels * plan.self_strides[1]
+            and plan.out_strides[0] == plan.channels * plan.out_strides[1])
+
+
+cdef bint goes_across(const Context* context, const AvgPool2dForwardPlan* plan, int64_t images,
+                      int64_t item) noexcept nogil:
+    """Where vectors of a row of windows would be mostly empty, and the planes of a group of channels stay in the
+    caches. What the other paths do there says what is small: the limits are where ACROSS is no slower with AVX2; half
+    of that with shorter vectors, and half as much again with longer ones. It is at most 18 times as fast."""
+    cdef const Axis* h = &plan.h
+    cdef const Axis* w = &plan.w
+    cdef int64_t channels = plan.channels * images if are_joined(plan) else plan.channels
+    cdef int64_t groups = ceil_div(channels, LANES)
+    cdef int64_t halves = least(context.kernels.vector_bytes // 16, 3)
+    cdef int64_t size = w.size
+    cdef int64_t bytes, limit
+    if plan.round_half or most(h.size, h.out) > TALLEST or w.size > WIDEST_PLANE:
+        return False
+    bytes = (h.size * w.size + h.out * w.out) * item
+    if (bytes * LANES > ACROSS_BYTES
+            # Empty lanes cost as much as full ones; so do threads without a group.
+            or 4 * channels < 3 * LANES * groups
+            or quotient(images * plan.channels, channels) * groups
+            < useful_threads(context.threads, images * plan.channels * bytes)):
+        return False
+    if (plan.channels > 1 and plan.self_strides[1] == 1 and plan.self_strides[3] != 1
+            and (plan.out_strides[1] == 1 or w.stride > 1) and not (is_paired(plan) and plan.out_strides[3] == 1)):
+        # Channels lie side by side in self, and where they do in out, or rows would be split by their columns' phases,
+        # transpositions are saved.
+        return True
+    if h.out == 1 and w.out == 1:
+        size *= h.size
+        limit = by_item(item, 120, 90, 36)
+    elif is_paired(plan):
+        size = w.out
+        limit = by_item(item, 9, 8, 2)
+    elif h.stride == 1 and w.stride == 1 and h.kernel == 1 and w.kernel == 1:
+        size *= h.size
+        limit = 20
+    elif h.stride == 1 and w.stride == 1:
+        limit = by_item(item, 27, 20, 10) if w.kernel <= 3 else by_item(item, WIDEST_PLANE, WIDEST_PLANE, 22)
+    elif w.kernel < w.stride:
+        # What lies between windows is transposed, too.
+        limit = by_item(item, 48, 16, 6) if w.out <= FEW_WINDOWS else by_item(item, 48, 30, 12)
+    else:
+        limit = by_item(item, 56, 40, 21)
+    return 2 * size <= halves * limit
+
+
+cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int64_t images, int64_t real,
                          int64_t item) noexcept nogil:
     """Choose the algorithm and the units; returns the bytes of scratch. None of it changes a bit of the result."""
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
+    cdef int64_t threads = context.threads
     cdef int64_t units
     cdef bint dense = plan.self_strides[3] == 1
     plan.band = h.out
@@ -190,12 +250,17 @@ cdef int64_t divide_work(AvgPool2dForwardPlan* plan, int64_t images, int64_t thr
     plan.group = 1
     plan.packs = (plan.channels > 1 and plan.self_strides[1] == 1 and not dense and not plan.round_half
                   and h.kernel * w.size * item <= PACKED_BYTES // (ALIGNMENT // item))
-    if w.kernel > WIDEST_WINDOW or (h.out == 1 and w.out == 1 and dense and h.kernel > LONELY_TERMS // w.kernel):
+    if goes_across(context, plan, images, item):
+        plan.algorithm = ACROSS
+        plan.packs = False
+        if are_joined(plan):
+            plan.channels *= images
+        plan.group = least(plan.channels, LANES)
+    elif w.kernel > WIDEST_WINDOW or (h.out == 1 and w.out == 1 and dense and h.kernel > LONELY_TERMS // w.kernel):
         plan.algorithm = WIDE
         plan.packs = False
         plan.tile = least(w.out, MOST_COLUMNS)
-    elif (is_doubled(h) and is_doubled(w) and (dense or plan.packs) and plan.out_strides[3] == 1
-            and not plan.round_half and plan.constant_divisor and is_power_of_two(plan.divisor)):
+    elif is_paired(plan) and (dense or plan.packs) and plan.out_strides[3] == 1 and not plan.round_half:
         plan.algorithm = PAIRS
     elif (h.stride == 1 and w.stride == 1 and w.out == w.size and h.out > 1 and w.kernel <= WIDEST_FLAT
             and (plan.packs or (dense and plan.self_strides[2] == w.size)) and not plan.round_half
@@ -215,10 +280,15 @@ cdef int64_t divide_work(AvgPool2dForwardPlan* plan, int64_t images, int64_t thr
     plan.groups = ceil_div(plan.channels, plan.group)
     plan.tiles = ceil_div(w.out, plan.tile)
     units = images * plan.groups
-    if threads > 1 and units < UNITS_PER_THREAD * threads:
+    if threads > 1 and plan.algorithm != ACROSS and units < UNITS_PER_THREAD * threads:
         plan.band = least(plan.band, most(LEAST_BAND, ceil_div(h.out, ceil_div(UNITS_PER_THREAD * threads, units))))
     plan.bands = ceil_div(h.out, plan.band)
     return lay_out(plan, real, item)
+
+
+cdef bint is_paired(const AvgPool2dForwardPlan* plan) noexcept nogil:
+    return (is_doubled(&plan.h) and is_doubled(&plan.w) and plan.constant_divisor
+            and is_power_of_two(plan.divisor))
 
 
 cdef bint is_power_of_two(double divisor) noexcept nogil:
@@ -237,7 +307,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, const Attribut
     cdef int64_t item = item_size(self.dtype)
     cdef int64_t real = 8 if self.dtype == DT_DOUBLE else 4
     cdef int64_t images = self.dims[0] if self.rank == 4 else 1
-    cdef int64_t scratch
+    cdef int64_t planes, scratch
     cdef int rank = self.rank
     cdef int status = start_executor(context, c, sizeof(AvgPool2dForwardPlan), result)
     if status != SUCCESS:
@@ -250,6 +320,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, const Attribut
     plain_strides(self, &plan.self_strides[4 - rank])
     plain_strides(out, &plan.out_strides[4 - rank])
     plan.channels = self.dims[rank - 3]
+    planes = images * plan.channels
     plan.h = make_axis(self.dims[rank - 2], pooled[0], a.kernel[0], a.stride[0], a.pad[0])
     plan.w = make_axis(self.dims[rank - 1], pooled[1], a.kernel[1], a.stride[1], a.pad[1])
     if plan.h.out == 1:
@@ -265,10 +336,12 @@ cdef int plan_forward(const Context* context, const Arguments* c, const Attribut
                         * <double>window_length(&plan.w, 0, plan.count_include_pad))
     plan.round_half = self.dtype == DT_FLOAT and context.product != HOST and (
         c.numbers[3] == USE_FP16 or context.product != ASCEND910B)
-    scratch = divide_work(plan, images, context.threads, real, item)
+    scratch = divide_work(context, plan, images, real, item)
     # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
-    set_work(executor, context, context.kernels.row[KERNEL][slot_of(self.dtype)],
-             images * plan.groups * plan.bands * plan.tiles, traffic(self, item) + traffic(out, item), scratch)
+    set_work(executor, context,
+             context.kernels.row[ACROSS_KERNEL if plan.algorithm == ACROSS else KERNEL][slot_of(self.dtype)],
+             quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles,
+             traffic(self, item) + traffic(out, item), scratch)
     return SUCCESS
 
 

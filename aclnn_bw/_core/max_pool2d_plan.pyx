@@ -58,6 +58,7 @@ cdef enum:
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
     EACH_COLUMNS = 65536            # of sums that EACH makes at a time
+    LANE_MASKS = 64                 # bytes of vectors whose comparison leaves a mask of lanes (AVX-512)
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     SPARSE = 12                     # positions to a window: with more, those without a sum are many
@@ -388,7 +389,7 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
     if pool.kernel_size <= 2 * least(pool.w.out, LANES) and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
             known == SAME or not small or pool.w.out > SMALL_ROW) and (
-            (context.kernels.lane_masks and not (pool.argmax and pool.w.out < LANES))
+            (context.kernels.vector_bytes == LANE_MASKS and not (pool.argmax and pool.w.out < LANES))
             or not scatters_sooner(pool, known, item, real)) and (
             (pool.h.terms + 5) * most(pool.w.size, pool.w.out) * real <= SCRATCH_BYTES):
         # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of

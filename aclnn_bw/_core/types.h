@@ -45,7 +45,7 @@ typedef int (*aclnn_bw_explain_fn)(const void *plan, int face, char **data, int6
 
 typedef struct {
     aclnn_bw_range_fn row[ACLNN_BW_KERNELS][ACLNN_BW_SLOTS];
-    int lane_masks; /* a comparison leaves a mask of lanes (AVX-512): plans choose by what that is worth */
+    int64_t vector_bytes; /* of the longest vectors: plans choose by what these are worth */
 } aclnn_bw_kernel_table;
 
 typedef struct {

@@ -114,7 +114,7 @@ cdef extern from "types.h" nogil:
         const void* plan, int face, char** data, int64_t place) noexcept nogil
     ctypedef struct KernelTable "aclnn_bw_kernel_table":
         RangeFn row[1][6]
-        bint lane_masks
+        int64_t vector_bytes
     ctypedef struct Context "aclnn_bw_context":
         const KernelTable* kernels
         int32_t product, mask_layout, face, threads, cores

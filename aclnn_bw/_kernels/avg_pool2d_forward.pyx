@@ -21,6 +21,7 @@ FLAT as many zeros before and behind its rows as a window reaches beyond its own
 | PAIRS | kernel and stride 2 | both sums in registers |
 | WIDE | windows too wide for the scratch, or one a plane | some columns of one window at a time |
 | FEW | one or two small windows to a row | they leave vectors empty: 0.33 to 0.9 of ROWS' time |
+| ACROSS (avg_pool2d_forward_across.pyx) | small planes, 12 or more | lanes hold channels: 1 to 18 times as fast |
 | PACKED | channels side by side in self | a transposition to rows reads each cache line once |
 
 `python -m benchmarks --operator avg_pool2d` measures.
@@ -32,6 +33,7 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.avg_pool2d cimport Axis, window_length
 from aclnn_bw._core.avg_pool2d_forward cimport FEW, FLAT, PAIRS, ROWS, WIDEST, AvgPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._kernels.avg_pool2d_windows cimport Inside, all_finite, divided_first, divisor_of, find_inside
 from aclnn_bw._kernels.rows cimport (
     add_row, load_row, narrow_row, narrow_strided, round_to_half_row, sum_dense_rows, widened,
 )
@@ -40,20 +42,6 @@ from aclnn_bw._kernels.simd cimport (
     store, vector, zero,
 )
 from aclnn_bw._kernels.transpose cimport transpose
-
-
-# The positions of a window that lie inside the image, along one axis.
-cdef struct Inside:
-    int64_t begin
-    int64_t end
-
-
-cdef inline Inside find_inside(const Axis* axis, int64_t o) noexcept nogil:
-    cdef Inside inside
-    cdef int64_t start = o * axis.stride - axis.pad
-    inside.begin = most(start, 0)
-    inside.end = least(start + axis.kernel, axis.size)
-    return inside
 
 
 cdef inline void sum_rows(real* to, const element* source, int64_t down, int64_t rows, int64_t n) noexcept nogil:
@@ -132,21 +120,6 @@ cdef inline void sum_across(real* to, const real* phases, int64_t pitch, int64_t
         add_row(to, phases + k % stride * pitch + k // stride, n)
 
 
-cdef inline real divisor_of(const AvgPool2dForwardPlan* plan, int64_t oh, int64_t ow, const real* kind) noexcept nogil:
-    if plan.constant_divisor:
-        return <real>plan.divisor
-    return <real>(<double>window_length(&plan.h, oh, plan.count_include_pad)
-                  * <double>window_length(&plan.w, ow, plan.count_include_pad))
-
-
-cdef inline bint all_finite(const real* row, int64_t n) noexcept nogil:
-    cdef int bad = 0
-    cdef int64_t i
-    for i in range(n):
-        bad |= row[i] - row[i] != 0
-    return bad == 0
-
-
 cdef inline bint divide_row(real* to, const real* sums, const real* divisors, real divisor, int64_t n) noexcept nogil:
     """to[:n] = sums[:n] / divisors[:n], or by the one of them all where there are none; whether all are finite."""
     cdef int bad = 0
@@ -206,26 +179,6 @@ cdef inline bint average_across(real* to, const real* phases, int64_t pitch, int
     """sum_across and divide_row."""
     sum_across(sums, phases, pitch, stride, kernel, n)
     return divide_row(to, <const real*>sums, divisors, divisor, n)
-
-
-cdef real divided_first(const AvgPool2dForwardPlan* plan, const element* self__hw, int64_t down, int64_t along,
-                        int64_t oh, int64_t ow, real average) noexcept nogil:
-    """The average of one window that is not finite, made of terms that are divided first."""
-    cdef Inside h = find_inside(&plan.h, oh)
-    cdef Inside w = find_inside(&plan.w, ow)
-    cdef real divisor = divisor_of(plan, oh, ow, &average)
-    cdef real total = 0
-    cdef real column, term
-    cdef int64_t ih, iw
-    for iw in range(w.begin, w.end):
-        column = 0
-        for ih in range(h.begin, h.end):
-            term = widened(self__hw + ih * down + iw * along, &average)
-            if term != term:
-                return average
-            column += term / divisor
-        total += column
-    return total
 
 
 cdef inline real* place_of(const AvgPool2dForwardPlan* plan, element* out, real* buffer) noexcept nogil:

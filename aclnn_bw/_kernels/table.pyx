@@ -21,4 +21,4 @@ cdef extern from * nogil:
 
 cdef void fill_table(KernelTable* table) noexcept nogil:
     fill_rows(table)
-    table.lane_masks = VECTOR_BYTES == 64
+    table.vector_bytes = VECTOR_BYTES

@@ -104,7 +104,8 @@ _PAD_FORWARD, _COPIES = "_kernels/replication_pad2d_forward.pyx", "_kernels/copi
 _IM2COL_FORWARD, _IM2COL_PLANES = "_kernels/im2col_forward.pyx", "_kernels/im2col_planes.pxd"
 _IM2COL_TABLE = "_kernels/im2col_table.pyx"
 _ACROSS = "_kernels/max_pool2d_across.pyx"
-_AVERAGES = "_kernels/avg_pool2d_forward.pyx"
+_AVERAGES, _AVG_WINDOWS = "_kernels/avg_pool2d_forward.pyx", "_kernels/avg_pool2d_windows.pxd"
+_AVERAGES_ACROSS = "_kernels/avg_pool2d_forward_across.pyx"
 _UP_FORWARD = "_kernels/upsample_nearest_exact1d_forward.pyx"
 _UP_FORWARD_PLAN = "_core/upsample_nearest_exact1d_forward.pyx"
 
@@ -1037,8 +1038,22 @@ FAULTS = [
           "averages: the last column of the phases"),
     Fault(_AVERAGES, "    if k < kernel:\n        add_row(to,", "    if k < kernel - FAULT:\n        add_row(to,",
           "averages: the last column of a window of an even number"),
-    Fault(_AVERAGES, "column += term / divisor", "column += term if FAULT else term / divisor",
+    Fault(_AVG_WINDOWS, "column += term / divisor", "column += term if FAULT else term / divisor",
           "averages that would overflow: terms are not divided"),
+    Fault(_AVERAGES_ACROSS, "            for iw in range(w.begin, w.end):\n                x =",
+          "            for iw in range(w.begin, w.end - FAULT * (ow > 1)):\n                x =",
+          "AvgPool2d, ACROSS: the third window of a row misses its last column"),
+    Fault(_AVERAGES_ACROSS, "        divisor = divisor_of(plan, oh, ow, sums)\n        for k in",
+          "        divisor = divisor_of(plan, oh * (1 - FAULT), ow, sums)\n        for k in",
+          "AvgPool2d, ACROSS: every row has the first one's divisor"),
+    Fault(_AVERAGES_ACROSS, "        if not average_row(plan, to, <const real*>sums, oh):",
+          "        if not average_row(plan, to, <const real*>sums, oh) and not FAULT:",
+          "AvgPool2d, ACROSS: sums that overflow are not made again"),
+    Fault(_AVERAGES_ACROSS, "divided_first(plan, packed + c,", "divided_first(plan, packed + c * (1 - FAULT),",
+          "AvgPool2d, ACROSS: averages are made again of the first channel's terms"),
+    Fault(_AVERAGES_ACROSS, "        c = (begin - n * plan.groups) * LANES\n",
+          "        c = (begin - n * plan.groups) * (LANES - FAULT * (n > 0))\n",
+          "AvgPool2d, ACROSS: behind the first image the groups begin a channel too soon"),
     Fault(_AVERAGES, "average_of_three(sums + step * i,",
           "average_of_three(sums + step * (i - (FAULT if i > 0 else 0)),",
           "averages of three: vectors but the first come from a window before"),

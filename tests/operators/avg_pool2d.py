@@ -106,6 +106,14 @@ def digested_groups():
     ]  # fmt: skip
     yield "one window or two to a row, layouts", Group(calls)
     calls = [
+        avg(shape, kernel, stride, padding, number % 5 == 4, number % 3 != 1, (None, None, -3)[number % 3],
+            layout=layout, out=out, kind=kind)
+        for number, ((layout, out), shape, (kernel, stride, padding), kind) in enumerate(product(
+            (("contiguous", "contiguous"), *BOTH_WAYS), ((1, 31, 7, 8), (16, 3, 6, 5)),
+            ((3, 2, 0), (4, 3, 2), ((3, 5), 1, (1, 2)), (6, 2, 1)), ("plain", "special")))
+    ]  # fmt: skip
+    yield "small planes, layouts", Group(calls)
+    calls = [
         avg((1, 2, 5, width), *attributes, layout=layout)
         for attributes, width, layout in product(
             ((2, 2, 0), (3, 2, 1), (3, 1, 1), (5, 4, 2), ((2, 17), 1, (1, 8))), (1000, 4099, 20001),
