@@ -324,6 +324,21 @@ def test_small_planes_of_many_channels(kernel, dtype, rng):
             assert_same_bytes(alone[0], result[begin : begin + 5])
 
 
+@every_dtype
+@pytest.mark.parametrize("shape", [(2, 16, 9, 11), (1, 17, 40, 30), (1, 100, 7, 300), (1, 33, 300, 9), (3, 64, 5, 8)])
+def test_channels_last_on_both_sides(shape, dtype, rng):
+    """Nothing is transposed: the bytes are those of contiguous arrays, whatever the groups, bands and threads."""
+    kinds = ((3, 2, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((5, 2), (7, 3), 1), (5, 1, 2), ((4, 5), (1, 2), 2))
+    for number, (kernel, stride, padding) in enumerate(kinds):
+        pool = Pool(shape, kernel, stride, padding, number % 2 == 1, number % 3 > 0, (None, None, -3)[number % 3])
+        grad = pool.gradients(rng, dtype)
+        out = Guarded(shape, grad.dtype, "channels_last", 1)
+        with aclnn_bw.num_threads(1 + number % 3):
+            one_call(guarded_copy(grad, "channels_last", 1).view, *pool, out=out.view)
+        out.assert_outside_untouched()
+        assert_same_bytes(np.ascontiguousarray(out.view), one_call(grad, *pool))
+
+
 # Channels by the cache line, and a rest, of one channel too; stride 1 up to the most running sums and beyond; pairs and
 # triples of columns that begin with each phase.
 SIDE_BY_SIDE = [

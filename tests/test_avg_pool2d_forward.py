@@ -24,6 +24,8 @@ ATTRIBUTES = [
     (3, 1, 1, False, True, None), (5, 1, 2, False, True, 4), (2, 2, 0, True, True, -3), (3, 3, 1, True, False, None),
     ((2, 5), (1, 3), (1, 2), True, False, None), ((7, 4), (3, 2), (2, 2), False, True, None), (1, 1, 0, False, True, 2),
 ]  # fmt: skip
+# Channels: one group or several, whole vectors and a rest; rows: one band or several.
+SIDE_BY_SIDE = [(2, 16, 9, 11), (1, 17, 40, 30), (2, 47, 6, 5), (1, 100, 7, 300), (1, 33, 300, 9), (3, 64, 5, 8)]
 SHAPES = [(2, 3, 9, 10), (1, 19, 8, 8), (3, 12, 33), (1, 2, 8, 200), (1, 1, 35, 35)]
 
 
@@ -114,6 +116,25 @@ def test_small_planes_of_many_channels(rng, dtype, kernel):
         for begin in range(0, len(planes), 5):
             alone = a.avg_pool2d(planes[None, begin : begin + 5], *attributes)
             assert_same_bytes(alone[0], result[begin : begin + 5])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SIDE_BY_SIDE, ids=str)
+def test_channels_last_on_both_sides(rng, dtype, shape):
+    """Nothing is transposed: the bytes are those of contiguous arrays, whatever the groups, bands and threads."""
+    kinds = ((3, 2, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((5, 2), (7, 3), 1))
+    for number, (kernel, stride, padding) in enumerate(kinds):
+        attributes = (kernel, stride, padding, number % 2 == 1, number % 3 > 0, (None, None, -3)[number % 3])
+        x = normal(rng, shape, DTYPES[dtype])
+        if number % 2:
+            x.reshape(-1)[:: number + 3] = float(ml_dtypes.finfo(x.dtype).max)
+            x.reshape(-1)[rng.integers(x.size, size=2)] = np.inf, np.nan
+        wanted = a.avg_pool2d(x, *attributes)
+        out = Guarded(wanted.shape, x.dtype, "channels_last", 1)
+        with a.num_threads(1 + number % 3):
+            a.avg_pool2d(guarded_copy(x, "channels_last", 1).view, *attributes, out=out.view)
+        out.assert_outside_untouched()
+        assert_same_bytes(np.ascontiguousarray(out.view), wanted)
 
 
 @pytest.mark.parametrize(

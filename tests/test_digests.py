@@ -72,9 +72,10 @@ def test_every_operator_and_algorithm_is_reached_in_every_dtype(explained):
 def test_algorithms_meet_layouts_and_values(explained):
     """Each of them with every layout of input and output that it takes, and with special values."""
     # DOUBLE reads dense rows of windows, FLAT dense planes, PACKED channels that lie side by side; the others of these
-    # write rows without gaps.
-    dense = {"DOUBLE", "FLAT", "INTERLEAVE", "PAIRS", "PLACE", "ROWS", "TABLE", "TURNED", "WINDOWS"}
-    read = {"DOUBLE": {"rows_cropped", "rows_reversed"}, "FLAT": set(), "PACKED": {"channels_last"}}
+    # write rows without gaps, and LAST channels that lie side by side.
+    dense = {"DOUBLE", "FLAT", "INTERLEAVE", "LAST", "PAIRS", "PLACE", "ROWS", "TABLE", "TURNED", "WINDOWS"}
+    read = {"DOUBLE": {"rows_cropped", "rows_reversed"}, "FLAT": set()}
+    read |= {key: {"channels_last"} for key in ("LAST", "PACKED")}
     for operator, known in ALGORITHMS.items():
         if any(enum.endswith("Layout") for enum in OPERATORS[operator].enums):
             continue  # their names are of layouts

@@ -29,6 +29,7 @@ cdef enum Algorithm:
     STREAMED    # as BANDED, one row of windows at a time: for kernels too tall for the scratch
     WINDOWS     # windows that do not meet: zeros, and the share of each window where it lies
     ACROSS      # small planes: whole planes of some channels at once, which are transposed for that
+    LAST        # channels side by side on both sides: all of a row at once, none of which is transposed
 
 # One axis. `kernel`, `stride` and `pad` describe which window covers which position and are cut down to what the sizes
 # can tell apart: position i lies in window o if and only if 0 <= i + pad - o*stride < kernel. With i + pad =
@@ -61,7 +62,8 @@ cdef struct AvgPool2dPlan:
     int32_t rounding                    # of gradOutput, before it is summed
     bint round_result                   # to float16, stored as float32
     # A unit of work is `group` planes, one but for images whose channels lie side by side, x a band of `band` values of
-    # q along h x a tile of `tile` values of q along w.
+    # q along h, of LAST rows, x a tile of `tile` values of q along w. LAST's last group of an image has fewer channels
+    # than two groups.
     int64_t group
     int64_t groups                      # of an image
     int64_t band

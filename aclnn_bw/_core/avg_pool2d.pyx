@@ -43,6 +43,9 @@ cdef enum:
     ACROSS_BYTES = 327680           # of the planes of LANES channels, and the sums of their rows of windows
     WIDEST = 64                     # columns of these
     TALLEST = 4096                  # and rows
+    LAST_SUMS = 32768               # bytes of LAST's sums of a row of windows: they stay in an L1 cache
+    LAST_BYTES = 196608             # and of those of a band: in an L2 cache
+    WIDEST_LAST = 1024              # columns
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -150,13 +153,6 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatt
     cdef bint is_even = w.long_phases == w.stride
     if plan.algorithm in (FILL, DOUBLE, WINDOWS):
         return 0
-    if plan.algorithm == ACROSS:
-        plan.at_terms = 0
-        plan.at_factors = w.out * LANES * real
-        plan.at_packed = plan.at_factors + round_up(w.out * <int64_t>sizeof(double), ALIGNMENT)
-        plan.at_long = plan.at_packed + round_up(h.out * w.out * LANES * item, ALIGNMENT)
-        plan.at_row = plan.at_long + h.out * w.size * LANES * real
-        return plan.at_row + h.size * w.size * LANES * item
     # The first term lies somewhere in the first vector, and what is read or stored in excess ends in a last one.
     plan.pitch = round_up(plan.tile + w.terms + 2 * lanes, lanes)
     row = plan.pitch * real
@@ -212,21 +208,37 @@ cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:
             and plan.w.kernel == plan.w.size)
 
 
+cdef bint is_last(const AvgPool2dPlan* plan, int64_t real) noexcept nogil:
+    """Channels lie side by side on both sides, enough of them for every vector."""
+    return (plan.channels >= LANES and plan.grad_output_strides[1] == 1 and plan.grad_input_strides[1] == 1
+            and plan.rounding == ROUND_NONE and not plan.round_result
+            and most(plan.w.size, plan.w.out) <= WIDEST_LAST
+            and plan.h.terms <= SCRATCH_BYTES // (plan.w.size * LANES * real))
+
+
+cdef bint are_joined(const AvgPool2dPlan* plan) noexcept nogil:
+    """The channels of all images lie as if they were those of one."""
+    return (plan.grad_output_strides[0] == plan.channels * plan.grad_output_strides[1]
+            and plan.grad_input_strides[0] == plan.channels * plan.grad_input_strides[1])
+
+
 cdef bint goes_across(const AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t item) noexcept nogil:
     """Where rows are short, so that vectors of them, or of their phases, would be mostly empty, and the planes of a
     group of channels stay in the caches. What BANDED does otherwise says what is short: the limits are where ACROSS is
     no slower with AVX2 and AVX-512, and at most 20 times as fast."""
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
-    cdef int64_t groups = ceil_div(planes, LANES)
+    cdef int64_t channels = planes if are_joined(plan) else plan.channels
+    cdef int64_t groups = ceil_div(channels, LANES)
     cdef bint short
     if (plan.rounding != ROUND_NONE or plan.round_result
             or most(h.size, h.out) > TALLEST or most(w.size, w.out) > WIDEST
             or (h.out == 1 and w.out == 1)
             or (h.size * item + h.out * most(item, 4)) * w.size * LANES > ACROSS_BYTES
             # Empty lanes cost as much as full ones; so do threads without a group.
-            or 4 * planes < 3 * LANES * groups
-            or groups < useful_threads(threads, planes * (h.size * w.size + h.out * w.out) * item)):
+            or 4 * channels < 3 * LANES * groups
+            or quotient(planes, channels) * groups
+            < useful_threads(threads, planes * (h.size * w.size + h.out * w.out) * item)):
         return False
     if plan.taps > 0:
         short = w.size <= by_item(item, 5, 5, 4)
@@ -258,7 +270,9 @@ cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
             plan.taps = w.terms
         plan.pairs = w.stride in (2, 3) and (w.terms == 2 or (w.terms == 1 and w.long_phases == w.stride
                                                               and h.long_phases == h.stride))
-    if is_filled(plan):
+    if is_last(plan, most(item, 4)):
+        plan.algorithm = LAST
+    elif is_filled(plan):
         plan.algorithm = FILL
     elif (is_doubled(h) and is_doubled(w) and plan.constant_divisor and plan.rounding == ROUND_NONE and not scatters
             and plan.grad_output_strides[3] == 1):
@@ -272,6 +286,42 @@ cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
         plan.algorithm = STREAMED
     else:
         plan.algorithm = BANDED
+
+
+cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real,
+                           int64_t item) noexcept nogil:
+    """ACROSS and LAST: choose the group and the band; returns the bytes of scratch."""
+    cdef const Axis* h = &plan.h
+    cdef const Axis* w = &plan.w
+    cdef bint packs = plan.algorithm == ACROSS
+    cdef int64_t width = LANES
+    cdef int64_t rows = h.out
+    cdef int64_t wanted
+    plan.band = h.size
+    plan.tiles = 1
+    if packs:
+        if are_joined(plan):
+            plan.channels = planes
+        plan.group = least(plan.channels, LANES)
+        plan.groups = ceil_div(plan.channels, LANES)
+    else:
+        plan.group = least(plan.channels // LANES, most(1, LAST_SUMS // (w.size * LANES * real))) * LANES
+        plan.groups = plan.channels // plan.group
+        # The last group has what is left, too.
+        width = plan.channels - (plan.groups - 1) * plan.group
+        rows = most(LAST_BYTES // (w.size * width * real) - h.terms, 1)
+        plan.band = least(h.size, rows * h.stride)
+        wanted = ceil_div(UNITS_PER_THREAD * threads, quotient(planes, plan.channels) * plan.groups)
+        if threads > 1 and wanted > 1:
+            plan.band = least(plan.band, most(LEAST_BAND, ceil_div(h.size, wanted)))
+        rows = least(h.out, (plan.band - 1) // h.stride + h.terms + 1)
+    plan.bands = ceil_div(h.size, plan.band)
+    plan.at_terms = 0
+    plan.at_factors = round_up(w.out * width * real, ALIGNMENT)
+    plan.at_packed = round_up(plan.at_factors + w.out * <int64_t>sizeof(double), ALIGNMENT)
+    plan.at_long = plan.at_packed + (round_up(h.out * w.out * LANES * item, ALIGNMENT) if packs else 0)
+    plan.at_row = plan.at_long + rows * w.size * width * real
+    return plan.at_row + (h.size * w.size * LANES * item if packs else 0)
 
 
 cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item,
@@ -307,11 +357,6 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     if plan.algorithm == STREAMED:
         plan.band = 1
         size = lay_out(plan, real, item, scatters)
-    elif plan.algorithm == ACROSS:
-        if g[0] == plan.channels * g[1] and plan.grad_input_strides[0] == plan.channels * plan.grad_input_strides[1]:
-            # As if all channels were those of one image.
-            plan.channels = planes
-        plan.group = least(plan.channels, LANES)
     elif plan.algorithm == BANDED and g[1] == 1 and g[3] != 1 and plan.rounding == ROUND_NONE:
         # Channels lie side by side: those of one cache line are copied at once, else each would fetch it again.
         plan.group = least(plan.channels, CACHE_LINE // item)
@@ -321,7 +366,7 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
             size = lay_out(plan, real, item, scatters)
     # Few planes: split them further.
     wanted = ceil_div(UNITS_PER_THREAD * threads * plan.group, most(planes, 1))
-    if threads > 1 and wanted > 1 and plan.algorithm != STREAMED and plan.algorithm != ACROSS:
+    if threads > 1 and wanted > 1 and plan.algorithm != STREAMED:
         plan.band = least(plan.band, most(least(least_band, rows), ceil_div(rows, wanted)))
         size = lay_out(plan, real, item, scatters)
     plan.bands = ceil_div(rows, plan.band)
@@ -382,12 +427,15 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
         ROUND_HF32 if reduced and cube_math_type in (ALLOW_FP32_DOWN_PRECISION, USE_HF32) else ROUND_NONE)
     scatters = plan.grad_input_strides[3] != 1
     choose_algorithm(plan, planes, context.threads, item, scatters)
-    if plan.algorithm != ACROSS:
+    if plan.algorithm in (ACROSS, LAST):
+        scratch = divide_across(plan, planes, context.threads, real, item)
+    else:
         planes = join_planes(plan, planes)
-    scratch = divide_work(plan, planes, context.threads, real, item, scatters)
+        scratch = divide_work(plan, planes, context.threads, real, item, scatters)
     # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     units = quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles
-    kernel = context.kernels.row[ACROSS_KERNEL if plan.algorithm == ACROSS else KERNEL][slot_of(grad_output.dtype)]
+    kernel = context.kernels.row[ACROSS_KERNEL if plan.algorithm in (ACROSS, LAST) else KERNEL][
+        slot_of(grad_output.dtype)]
     set_work(executor, context, kernel, units, traffic(grad_output, item) + traffic(grad_input, item), scratch)
     return SUCCESS
 

@@ -43,6 +43,9 @@ cdef enum:
     ACROSS_BYTES = 327680   # of the planes of LANES channels
     WIDEST_PLANE = 64       # columns of these
     TALLEST = 4096          # and rows
+    LAST_SUMS = 32768       # bytes of sums of LAST: they stay in an L1 cache
+    LAST_BYTES = 131072     # of self's rows for a band of LAST
+    WIDEST_LAST = 1024      # columns
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -161,6 +164,9 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
     cdef int64_t size
+    if plan.algorithm == LAST:
+        # The last group has what is left, too.
+        return w.size * (plan.channels - (plan.groups - 1) * plan.group) * real
     if plan.algorithm == ACROSS:
         plan.at_packed = w.size * LANES * real
         return plan.at_packed + (h.size * w.size + h.out * w.out) * LANES * item
@@ -184,6 +190,12 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
     plan.packed_plane = (((plan.band - 1) * h.stride + h.kernel) * w.size * item // ALIGNMENT | 1) * ALIGNMENT // item
     plan.packed_plane += ALIGNMENT // item
     return plan.at_packed + plan.group * plan.packed_plane * item
+
+
+cdef bint is_last(const AvgPool2dForwardPlan* plan) noexcept nogil:
+    """Channels lie side by side on both sides, enough of them for every vector."""
+    return (plan.channels >= LANES and plan.self_strides[1] == 1 and plan.out_strides[1] == 1 and not plan.round_half
+            and most(plan.w.size, plan.w.out) <= WIDEST_LAST)
 
 
 cdef bint are_joined(const AvgPool2dForwardPlan* plan) noexcept nogil:
@@ -214,9 +226,8 @@ cdef bint goes_across(const Context* context, const AvgPool2dForwardPlan* plan, 
             < useful_threads(context.threads, images * plan.channels * bytes)):
         return False
     if (plan.channels > 1 and plan.self_strides[1] == 1 and plan.self_strides[3] != 1
-            and (plan.out_strides[1] == 1 or w.stride > 1) and not (is_paired(plan) and plan.out_strides[3] == 1)):
-        # Channels lie side by side in self, and where they do in out, or rows would be split by their columns' phases,
-        # transpositions are saved.
+            and w.stride > 1 and not (is_paired(plan) and plan.out_strides[3] == 1)):
+        # Channels lie side by side in self, and rows would be split by their columns' phases.
         return True
     if h.out == 1 and w.out == 1:
         size *= h.size
@@ -250,7 +261,13 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
     plan.group = 1
     plan.packs = (plan.channels > 1 and plan.self_strides[1] == 1 and not dense and not plan.round_half
                   and h.kernel * w.size * item <= PACKED_BYTES // (ALIGNMENT // item))
-    if goes_across(context, plan, images, item):
+    if is_last(plan):
+        plan.algorithm = LAST
+        plan.packs = False
+        plan.group = least(plan.channels // LANES, most(1, LAST_SUMS // (w.size * LANES * real))) * LANES
+        plan.band = least(h.out, most(1, LAST_BYTES // (
+            least(h.stride, LAST_BYTES) * w.size * item * least(plan.channels, LAST_BYTES))))
+    elif goes_across(context, plan, images, item):
         plan.algorithm = ACROSS
         plan.packs = False
         if are_joined(plan):
@@ -277,7 +294,7 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
         # A line of channels, and as many rows as stay in the cache.
         plan.group = least(plan.channels, ALIGNMENT // item)
         plan.band = least(h.out, most(1, (PACKED_BYTES // (plan.group * w.size * item) - h.kernel) // h.stride + 1))
-    plan.groups = ceil_div(plan.channels, plan.group)
+    plan.groups = plan.channels // plan.group if plan.algorithm == LAST else ceil_div(plan.channels, plan.group)
     plan.tiles = ceil_div(w.out, plan.tile)
     units = images * plan.groups
     if threads > 1 and plan.algorithm != ACROSS and units < UNITS_PER_THREAD * threads:
@@ -339,7 +356,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, const Attribut
     scratch = divide_work(context, plan, images, real, item)
     # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
     set_work(executor, context,
-             context.kernels.row[ACROSS_KERNEL if plan.algorithm == ACROSS else KERNEL][slot_of(self.dtype)],
+             context.kernels.row[ACROSS_KERNEL if plan.algorithm in (ACROSS, LAST) else KERNEL][slot_of(self.dtype)],
              quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles,
              traffic(self, item) + traffic(out, item), scratch)
     return SUCCESS

@@ -1,18 +1,20 @@
 # cython: cdivision=True
-"""AvgPool2dBackward, ACROSS: channels lie side by side in a vector, and positions come one after the other.
+"""AvgPool2dBackward, ACROSS and LAST: channels lie side by side in a vector, and positions come one after the other.
 
 The formula, its order and its bytes are those of avg_pool2d.pyx, whose vectors hold positions of one row: few to a row
 leave them empty. The terms of a row of windows are summed along w for each column, and these sums along h; of equal
-neighbours, the second is a copy.
+neighbours, the second is a copy. ACROSS transposes small planes for that, and LAST finds channels side by side on both
+sides. `width` channels, LANES or at least as many, are worked on at a time: their last vector overlaps the one before.
 
 Bounds. Of a position's windows those are summed that exist (`Windows`), and the scratch holds the terms of a row of
-windows, the sums of each row of windows and the positions of a plane, for LANES channels.
+windows, the sums of each row of windows, or of those of a band, and, of ACROSS, the positions of a plane, for `width`
+channels.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
-from aclnn_bw._core.avg_pool2d cimport LANES, AvgPool2dPlan, Axis
+from aclnn_bw._core.avg_pool2d cimport LANES, LAST, AvgPool2dPlan, Axis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_terms cimport constant_factor, find_factors, term
 from aclnn_bw._kernels.planes cimport load_planes, store_planes
@@ -29,13 +31,17 @@ cdef struct Windows:
     int64_t end
 
 
-cdef inline bint find_windows(const Axis* axis, Windows* some, int64_t position) noexcept nogil:
-    """Of the position after the last that was asked for, or of 0; whether they are others."""
+cdef inline int64_t q_of(const Axis* axis, int64_t position) noexcept nogil:
+    return axis.first if position == 0 else quotient(position + axis.pad, axis.stride)
+
+
+cdef inline bint find_windows(const Axis* axis, Windows* some, int64_t position, bint first) noexcept nogil:
+    """Of the position after the last that was asked for, or of the first; whether they are others."""
     cdef int64_t begin, end
     cdef bint others
-    if position == 0:
-        some.q = axis.first
-        some.phase = axis.pad - axis.first * axis.stride
+    if first:
+        some.q = q_of(axis, position)
+        some.phase = position + axis.pad - some.q * axis.stride
     else:
         some.phase += 1
         if some.phase == axis.stride:
@@ -43,7 +49,7 @@ cdef inline bint find_windows(const Axis* axis, Windows* some, int64_t position)
             some.q += 1
     begin = most(some.q - axis.terms + (1 if some.phase < axis.long_phases else 2), 0)
     end = least(some.q + 1, axis.out)
-    others = position == 0 or begin != some.begin or end != some.end
+    others = first or begin != some.begin or end != some.end
     some.begin = begin
     some.end = end
     return others
@@ -61,77 +67,152 @@ cdef inline vector sum_steps(const char* source, int64_t down, int64_t rows, con
     return sum
 
 
-cdef void sum_along_w(const AvgPool2dPlan* plan, char* to, char* terms, const element* grad_output,
-                      const double* factors) noexcept nogil:
-    """The sums of a row of windows for each column."""
+cdef inline void store_term(char* to, const element* source, double factor) noexcept nogil:
+    cdef vector x = term(load(source, <vector*>NULL), factor, source)
+    simd_store(to, &x)
+
+
+cdef inline void store_sum(char* to, const char* source, int64_t down, int64_t rows,
+                           const element* numbers) noexcept nogil:
+    cdef vector x = sum_steps(source, down, rows, numbers)
+    simd_store(to, &x)
+
+
+cdef inline void sum_along_w(const AvgPool2dPlan* plan, char* to, char* terms, const element* grad_output,
+                             int64_t along, int64_t width, const double* factors) noexcept nogil:
+    """The sums of a row of windows for each column; windows lie `along` apart."""
     cdef int64_t size = sum_bytes(grad_output)
     cdef int64_t lanes = VECTOR_BYTES // size
-    cdef int64_t ow, iw, k
+    cdef int64_t rest = width - lanes
+    cdef int64_t ow, iw, i
     cdef Windows w
-    cdef vector x
+    cdef char* source = terms
     for ow in range(plan.w.out):
-        for k in range(LANES // lanes):
-            x = term(load(grad_output + k * lanes, <vector*>NULL), factors[ow], grad_output)
-            simd_store(terms + ow * LANES * size + k * VECTOR_BYTES, &x)
-        grad_output += LANES
+        i = 0
+        while i <= rest:
+            store_term(source + i * size, grad_output + i, factors[ow])
+            i += lanes
+        if i < width:
+            store_term(source + rest * size, grad_output + rest, factors[ow])
+        grad_output += along
+        source += width * size
     for iw in range(plan.w.size):
-        if find_windows(&plan.w, &w, iw):
-            for k in range(LANES // lanes):
-                x = sum_steps(terms + w.begin * LANES * size + k * VECTOR_BYTES, LANES * size, w.end - w.begin,
-                              grad_output)
-                simd_store(to + k * VECTOR_BYTES, &x)
+        if find_windows(&plan.w, &w, iw, iw == 0):
+            source = terms + w.begin * width * size
+            i = 0
+            while i <= rest:
+                store_sum(to + i * size, source + i * size, width * size, w.end - w.begin, grad_output)
+                i += lanes
+            if i < width:
+                store_sum(to + rest * size, source + rest * size, width * size, w.end - w.begin, grad_output)
         else:
-            memcpy(to, to - LANES * size, <size_t>(LANES * size))
-        to += LANES * size
+            memcpy(to, to - width * size, <size_t>(width * size))
+        to += width * size
+
+
+cdef void store_row(element* to, const char* sums, int64_t down, int64_t rows, int64_t n) noexcept nogil:
+    """to[:n] = sums of `rows` rows, `down` bytes apart; at least a vector. A function of its own, whose loop keeps to
+    registers: 0.97 of a small plane's time."""
+    cdef int64_t lanes = VECTOR_BYTES // sum_bytes(to)
+    cdef const element* last = to + (n - lanes)
+    while to <= last:
+        store(to, sum_steps(sums, down, rows, to))
+        to += lanes
+        sums += VECTOR_BYTES
+    if to < last + lanes:
+        n = to - last
+        store(to - n, sum_steps(sums - n * sum_bytes(to), down, rows, to))
+
+
+cdef inline void store_sums(element* to, int64_t along, const char* sums, int64_t down, int64_t rows, int64_t columns,
+                            int64_t width) noexcept nogil:
+    """to[iw*along + i] = the sum of `rows` sums of column iw and channel i, `down` bytes apart."""
+    cdef int64_t _
+    if along == width:
+        store_row(to, sums, down, rows, columns * width)
+        return
+    for _ in range(columns):
+        store_row(to, sums, down, rows, width)
+        sums += width * sum_bytes(to)
+        to += along
+
+
+cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output, int64_t grad_output_down,
+                          int64_t grad_output_along, element* grad_input, int64_t grad_input_down,
+                          int64_t grad_input_along, char* scratch, int64_t width, int64_t ih,
+                          int64_t end) noexcept nogil:
+    """The rows [ih, end) of gradInput, for `width` channels side by side."""
+    cdef double* factors = <double*>(scratch + plan.at_factors)
+    cdef char* sums = scratch + plan.at_long
+    cdef int64_t columns = plan.w.size * width
+    cdef int64_t down = columns * sum_bytes(grad_output)
+    # The rows of windows that a position of the rows lies in are among these.
+    cdef int64_t first = most(q_of(&plan.h, ih) - plan.h.terms + 1, 0)
+    cdef int64_t last = plan.h.out if end == plan.h.size else least(q_of(&plan.h, end - 1) + 1, plan.h.out)
+    cdef int64_t oh, ow
+    cdef Windows h
+    cdef bint others
+    for ow in range(plan.w.out):
+        factors[ow] = constant_factor(plan)
+    for oh in range(first, last):
+        if not plan.constant_divisor:
+            find_factors(plan, factors, oh, grad_output)
+        sum_along_w(plan, sums + (oh - first) * down, scratch + plan.at_terms, grad_output + oh * grad_output_down,
+                    grad_output_along, width, <const double*>factors)
+    grad_input += ih * grad_input_down
+    others = find_windows(&plan.h, &h, ih, True)
+    while ih < end:
+        if others or grad_input_along != width:
+            store_sums(grad_input, grad_input_along, sums + (h.begin - first) * down, down, h.end - h.begin,
+                       plan.w.size, width)
+        else:
+            memcpy(grad_input, grad_input - grad_input_down, <size_t>columns * sizeof(element))
+        grad_input += grad_input_down
+        ih += 1
+        others = find_windows(&plan.h, &h, ih, False)
+
+
+cdef void sum_band(const AvgPool2dPlan* plan, const element* grad_output__chw, element* grad_input__chw, char* scratch,
+                   int64_t channels, int64_t ih) noexcept nogil:
+    """LAST: a band of rows."""
+    sum_rows(plan, grad_output__chw, plan.grad_output_strides[2], plan.grad_output_strides[3], grad_input__chw,
+             plan.grad_input_strides[2], plan.grad_input_strides[3], scratch, channels, ih,
+             least(ih + plan.band, plan.h.size))
 
 
 cdef void sum_planes(const AvgPool2dPlan* plan, const element* grad_output__chw, element* grad_input__chw,
                      char* scratch, int64_t channels) noexcept nogil:
-    """Whole planes of some channels, at most LANES."""
+    """ACROSS: whole planes of some channels, at most LANES."""
     cdef element* packed = <element*>(scratch + plan.at_packed)
     cdef element* image = <element*>(scratch + plan.at_row)
-    cdef double* factors = <double*>(scratch + plan.at_factors)
-    cdef int64_t size = sum_bytes(grad_output__chw)
-    cdef int64_t lanes = VECTOR_BYTES // size
-    cdef int64_t columns = plan.w.size * LANES
-    cdef char* sums = scratch + plan.at_long
-    cdef element* to = image
-    cdef int64_t oh, ih, i
-    cdef Windows h
     if channels < LANES:
         memset(packed, 0, <size_t>(plan.h.out * plan.w.out * LANES) * sizeof(element))
     load_planes(packed, LANES, grad_output__chw, plan.grad_output_strides, plan.h.out, plan.w.out, channels)
-    for i in range(plan.w.out):
-        factors[i] = constant_factor(plan)
-    for oh in range(plan.h.out):
-        if not plan.constant_divisor:
-            find_factors(plan, factors, oh, grad_output__chw)
-        sum_along_w(plan, sums + oh * columns * size, scratch + plan.at_terms, packed + oh * plan.w.out * LANES,
-                    <const double*>factors)
-    for ih in range(plan.h.size):
-        if find_windows(&plan.h, &h, ih):
-            i = 0
-            while i < columns:
-                store(to + i, sum_steps(sums + (h.begin * columns + i) * size, columns * size, h.end - h.begin,
-                                        grad_output__chw))
-                i += lanes
-        else:
-            memcpy(to, to - columns, <size_t>columns * sizeof(element))
-        to += columns
+    sum_rows(plan, <const element*>packed, plan.w.out * LANES, LANES, image, plan.w.size * LANES, LANES, scratch, LANES,
+             0, plan.h.size)
     store_planes(grad_input__chw, plan.grad_input_strides, image, LANES, plan.h.size, plan.w.size, channels)
 
 
-cdef int64_t across(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+cdef int64_t across(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                     const element* numbers) noexcept nogil:
-    """The units [begin, end), groups of channels; the last argument gives the type only."""
-    cdef int64_t n, c
-    while begin < end:
-        n = quotient(begin, plan.groups)
-        c = (begin - n * plan.groups) * LANES
-        sum_planes(plan, <const element*>data[0] + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1],
-                   <element*>data[2] + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1], scratch,
-                   least(LANES, plan.channels - c))
-        begin += 1
+    """The units [unit, end); unit = (n*bands + band)*groups + group. The last argument gives the type only."""
+    cdef int64_t n, c, ih
+    cdef const element* source
+    cdef element* to
+    while unit < end:
+        ih = quotient(unit, plan.groups)
+        c = (unit - ih * plan.groups) * plan.group
+        n = ih if plan.bands == 1 else quotient(ih, plan.bands)
+        ih = (ih - n * plan.bands) * plan.band
+        source = <const element*>data[0] + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
+        to = <element*>data[2] + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1]
+        if plan.algorithm == LAST:
+            # The last group has what is left, too.
+            sum_band(plan, source, to, scratch,
+                     plan.group if c + 2 * plan.group <= plan.channels else plan.channels - c, ih)
+        else:
+            sum_planes(plan, source, to, scratch, least(LANES, plan.channels - c))
+        unit += 1
     return ALL_GOOD
 
 
