@@ -66,7 +66,7 @@ def _check_bits(contestant: Contestant, expected: tuple[Array, ...], who: str) -
     assert contestant.into
     contestant.into.run()
     for out, right in zip(contestant.outs, expected, strict=True):
-        if not np.array_equal(out.view(np.uint8), right.view(np.uint8)):
+        if not np.array_equal(np.ascontiguousarray(out).view(np.uint8), np.ascontiguousarray(right).view(np.uint8)):
             raise WrongResult(f"{who}: other bits than the first")
 
 

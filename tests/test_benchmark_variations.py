@@ -102,7 +102,7 @@ def test_strided_prints_a_table_and_writes_the_figures(monkeypatch, capsys, tmp_
     assert {len(line) for line in lines} == {len(heading)}
     figures = json.loads(file.read_text())
     assert figures["wrong"] == []
-    assert [list(row["ratios"]) for row in figures["rows"]] == [["padded rows", "channels last"]] * 2
+    assert [list(row["ratios"]) for row in figures["rows"]] == [["padded rows", "channels last", "all last"]] * 2
 
 
 def test_threads_lists_the_cases_beyond_the_cache(monkeypatch, capsys):

@@ -6,8 +6,8 @@ from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quo
 from aclnn_bw._core.checks cimport slot_of
 from aclnn_bw._core.executor cimport new_executor, set_work
 from aclnn_bw._core.max_pool2d cimport (
-    ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, INDEX_LIMIT, LANES, MOST_COLUMNS, PHASES, PLANES, RECIPROCAL_BITS, SAME,
-    SCAN, SCATTER, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dForwardPlan,
+    ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, INDEX_LIMIT, LANES, LAST, MOST_COLUMNS, PHASES, PLANES, RECIPROCAL_BITS,
+    SAME, SCAN, SCATTER, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dForwardPlan,
     MaxPool2dGatherPlan, MaxPool2dMasksPlan, MaxPool2dScatterPlan, MaxPool2dShapes, MaxPool2dWindows, PoolAxis,
 )
 from aclnn_bw._core.names cimport TEXT, choose, name, snprintf
@@ -646,6 +646,23 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t item) noexcept nogi
     return size
 
 
+cdef bint is_last(const MaxPool2d* pool) noexcept nogil:
+    """Channels lie side by side everywhere, enough of them for every vector."""
+    return (pool.index_argument == ARG_INDICES and pool.algorithm != EACH and not pool.reduced
+            and pool.channels >= LANES and pool.image_strides[1] == 1 and pool.pooled_strides[1] == 1
+            and pool.index_strides[1] == 1)
+
+
+cdef int64_t plan_last(MaxPool2d* pool, int64_t threads) noexcept nogil:
+    """The units of LAST, which needs no scratch."""
+    pool.units = quotient(pool.units, pool.groups * pool.bands)
+    pool.algorithm = LAST
+    pool.lanes = pool.channels
+    pool.groups = 1
+    split_rows(pool, pool.h.out, pool.h.out, threads, 0)
+    return 0
+
+
 cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
                      const Tensor* indices, Executor** result) noexcept nogil:
     cdef const Tensor* self = c.tensors[0]
@@ -672,7 +689,10 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     if plan.coded:
         band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
     split_rows(pool, pool.h.out, band, context.threads, 0)
-    if goes_across(plan, self.dims[0] if self.rank == 4 else 1, context.threads, item):
+    if is_last(pool):
+        scratch = plan_last(pool, context.threads)
+        kernel = ACROSS_KERNEL
+    elif goes_across(plan, self.dims[0] if self.rank == 4 else 1, context.threads, item):
         scratch = plan_across(plan, item)
         kernel = ACROSS_KERNEL
     else:

@@ -1,11 +1,12 @@
 # cython: cdivision=True
-"""MaxPool2dWithMask and MaxPool2dWithIndices, ACROSS: channels lie side by side in a vector, and windows come one after
-the other.
+"""MaxPool2dWithMask and MaxPool2dWithIndices, ACROSS, and of the latter LAST: channels lie side by side in a vector,
+and windows come one after the other.
 
 The formula, its order and its bytes are those of max_pool2d_forward.pyx, whose vectors hold windows of one row: few to
 a row leave them empty. Here the planes of up to 16 channels are transposed first, so that each position of the image
 has its channels side by side; a window is compared position by position, all channels at once, and maxima and places
-are transposed back.
+are transposed back. LAST finds the channels side by side in self, out and indices, so nothing is transposed; the last
+channels that are worked on at a time overlap those before.
 
 Bounds. Windows begin and end in the image, and the scratch holds each of its positions and each window for as many
 channels as are worked on at a time; lanes beyond the last channel hold zeros, or what was there before, and are not
@@ -18,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most
-from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d, MaxPool2dForwardPlan
+from aclnn_bw._core.max_pool2d cimport LANES, LAST, MaxPool2d, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport make_words
@@ -41,13 +42,12 @@ cdef inline int64_t channels_at_once(const real* compared) noexcept nogil:
     return least(2 * VECTOR_BYTES // <int64_t>sizeof(real), LANES)
 
 
-cdef inline void compare_window(const element* at, int64_t rows, int64_t columns, int64_t pitch, int64_t place,
-                                int64_t place_pitch, element* to, char* places, int64_t place_bytes,
+cdef inline void compare_window(const element* at, int64_t rows, int64_t columns, int64_t pitch, int64_t along,
+                                int64_t place, int64_t place_pitch, element* to, char* places, int64_t place_bytes,
                                 const real* compared) noexcept nogil:
-    """A window of `rows` x `columns` positions in the image, whose rows lie `pitch` elements apart."""
+    """A window of `rows` x `columns` positions in the image, `pitch` and `along` elements apart."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef bint two = 2 * lanes <= LANES
-    cdef int64_t width = 2 * lanes if two else lanes
     cdef int64_t i
     cdef vector most_0, most_1, where_0, where_1, here, value
     simd_zero(&here)
@@ -57,9 +57,9 @@ cdef inline void compare_window(const element* at, int64_t rows, int64_t columns
         most_1 = load(at + lanes, &value)
     while rows > 0:
         for i in range(columns):
-            take_greater(&most_0, &where_0, load(at + i * width, &value), here, compared)
+            take_greater(&most_0, &where_0, load(at + i * along, &value), here, compared)
             if two:
-                take_greater(&most_1, &where_1, load(at + i * width + lanes, &value), here, compared)
+                take_greater(&most_1, &where_1, load(at + i * along + lanes, &value), here, compared)
             here = count(here, 1, compared)
         at += pitch
         here = count(here, place_pitch - columns, compared)
@@ -92,9 +92,50 @@ cdef void compare_planes(const MaxPool2dForwardPlan* plan, const Work* work, con
             columns = least(left + pool.w.kernel, pool.w.size) - iw
             place = ih * pool.w.size + iw if pool.argmax else (ih - top) * place_pitch + iw - left
             compare_window(<const element*>work.image + (ih * pool.w.size + iw) * work.width, rows, columns,
-                           pool.w.size * work.width, place, place_pitch, to, places, place_bytes, compared)
+                           pool.w.size * work.width, work.width, place, place_pitch, to, places, place_bytes, compared)
             to += work.width
             places += place_bytes * work.width
+
+
+cdef inline void last_window(const MaxPool2d* pool, const element* at, int64_t rows, int64_t columns, int64_t place,
+                             element* to, char* indices, const real* compared) noexcept nogil:
+    """LAST: a window of all channels."""
+    cdef int64_t width = channels_at_once(compared)
+    cdef bint wide = pool.index_item > <int64_t>sizeof(real)
+    cdef int32_t[LANES] places
+    cdef int64_t c = 0
+    cdef int64_t i
+    while c < pool.channels:
+        c = least(c, pool.channels - width)
+        compare_window(at + c, rows, columns, pool.image_strides[2], pool.image_strides[3], place, pool.w.size, to + c,
+                       <char*>places if wide else indices + pool.index_item * c,
+                       4 if wide or sizeof(real) == 4 else pool.index_item, compared)
+        if wide:
+            for i in range(width):
+                (<int64_t*>indices)[c + i] = places[i]
+        c += width
+
+
+cdef void last_rows(const MaxPool2d* pool, const element* image__hwc, element* pooled__hwc, char* indices__hwc,
+                    int64_t oh, int64_t end, const real* compared) noexcept nogil:
+    """LAST: the rows [oh, end) of windows."""
+    cdef int64_t ow, top, left, ih, iw
+    cdef element* to
+    cdef char* indices
+    while oh < end:
+        top = oh * pool.h.stride - pool.h.pad
+        ih = most(top, 0)
+        to = pooled__hwc + oh * pool.pooled_strides[2]
+        indices = indices__hwc + oh * pool.index_strides[2] * pool.index_item
+        for ow in range(pool.w.out):
+            left = ow * pool.w.stride - pool.w.pad
+            iw = most(left, 0)
+            last_window(pool, image__hwc + ih * pool.image_strides[2] + iw * pool.image_strides[3],
+                        least(top + pool.h.kernel, pool.h.size) - ih, least(left + pool.w.kernel, pool.w.size) - iw,
+                        ih * pool.w.size + iw, to, indices, compared)
+            to += pool.pooled_strides[3]
+            indices += pool.index_strides[3] * pool.index_item
+        oh += 1
 
 
 cdef void store_indices(const MaxPool2d* pool, const Work* work, char* to, int64_t channels) noexcept nogil:
@@ -157,6 +198,16 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
     cdef int64_t n, group, lanes, lane, c, k, channels, first
     cdef char* words = NULL
     cdef Work work
+    if pool.algorithm == LAST:
+        while begin < end:
+            n = begin // pool.bands
+            k = (begin - n * pool.bands) * pool.band
+            last_rows(pool, <const element*>data[0] + n * pool.image_strides[0],
+                      <element*>data[1] + n * pool.pooled_strides[0],
+                      data[2] + n * pool.index_strides[0] * pool.index_item, k, least(k + pool.band, pool.h.out),
+                      compared)
+            begin += 1
+        return ALL_GOOD
     work.image = scratch + plan.at_rows
     work.maxima = scratch + plan.at_maxima
     work.places = scratch + plan.at_places
