@@ -155,6 +155,16 @@ class Guarded:
         assert np.all(words[self._outside] == self._fill), "something outside the array was written"
 
 
+def turned_last(array):
+    """The values of `array` with channels side by side between others, rows and columns in descending order; and its
+    memory."""
+    *batch, channels, height, width = array.shape
+    memory = np.full((*batch, height, width, channels + 5), 7, array.dtype)
+    view = np.moveaxis(memory[..., ::-1, ::-1, 2:-3], -1, -3)
+    view[...] = array
+    return view, memory
+
+
 def guarded_copy(array, layout="contiguous", offset=0):
     """The values of `array` in another layout, with NaN all around."""
     guarded = Guarded(array.shape, array.dtype, layout, offset, NAN_BYTE)

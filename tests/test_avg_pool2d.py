@@ -27,6 +27,7 @@ from helpers import (
     require_isa,
     run_python,
     sprinkled,
+    turned_last,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -325,7 +326,7 @@ def test_small_planes_of_many_channels(kernel, dtype, rng):
 
 
 @every_dtype
-@pytest.mark.parametrize("shape", [(2, 16, 9, 11), (1, 17, 40, 30), (1, 100, 7, 300), (1, 33, 300, 9), (3, 64, 5, 8)])
+@pytest.mark.parametrize("shape", [(2, 16, 9, 11), (1, 17, 40, 30), (1, 163, 7, 130), (1, 33, 300, 9), (3, 64, 5, 8)])
 def test_channels_last_on_both_sides(shape, dtype, rng):
     """Nothing is transposed: the bytes are those of contiguous arrays, whatever the groups, bands and threads."""
     kinds = ((3, 2, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((5, 2), (7, 3), 1), (5, 1, 2), ((4, 5), (1, 2), 2))
@@ -337,6 +338,34 @@ def test_channels_last_on_both_sides(shape, dtype, rng):
             one_call(guarded_copy(grad, "channels_last", 1).view, *pool, out=out.view)
         out.assert_outside_untouched()
         assert_same_bytes(np.ascontiguousarray(out.view), one_call(grad, *pool))
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(2, 19, 9, 11), (40, 7, 12), (1, 35, 12, 3)])
+def test_channels_side_by_side_between_others(shape, dtype, rng):
+    pool = Pool(shape, 3, 2, 1)
+    grad = pool.gradients(rng, dtype)
+    out, memory = turned_last(np.zeros(shape, grad.dtype))
+    one_call(turned_last(grad)[0], *pool, out=out)
+    assert_same_bytes(np.ascontiguousarray(out), one_call(grad, *pool))
+    assert (memory[..., :2] == 7).all()
+    assert (memory[..., -3:] == 7).all()
+
+
+@pytest.mark.parametrize("kernel", [3, 5, 7, 33])
+@pytest.mark.parametrize("shape", [(1, 2048, 7, 7), (2, 64, 112, 112), (1, 31, 40, 1000), (1, 130, 3000, 1)])
+def test_bands_of_channels_side_by_side(shape, kernel):
+    """Rows of windows are summed again by a quarter at most, and the scratch stays in 2 MiB for each thread."""
+    grad, grad_input = (np.moveaxis(np.empty((one[0], *one[2:], one[1]), np.float32), -1, 1) for one in (shape, shape))
+    for threads in (1, 2):
+        with aclnn_bw.soc("Host"), aclnn_bw.num_threads(threads):
+            size, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+                grad, grad_input, [kernel], [1], [kernel // 2], False, True, 0, 0, grad_input
+            )
+        assert size <= threads << 21
+        told = executor.explain()
+        assert told.algorithm == ("LAST" if kernel * shape[3] <= 2048 else "BANDED")
+        assert told.units <= shape[0] * shape[1] // 16 * -(-shape[2] // (3 * kernel)) or told.algorithm == "BANDED"
 
 
 # Channels by the cache line, and a rest, of one channel too; stride 1 up to the most running sums and beyond; pairs and

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
-from helpers import DTYPES, LAYOUTS, Guarded, assert_same_bytes, guarded_copy, normal, numpy_of
+from helpers import DTYPES, LAYOUTS, Guarded, assert_same_bytes, guarded_copy, normal, numpy_of, turned_last
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators import OPERATORS
@@ -25,7 +25,9 @@ ATTRIBUTES = [
     ((2, 5), (1, 3), (1, 2), True, False, None), ((7, 4), (3, 2), (2, 2), False, True, None), (1, 1, 0, False, True, 2),
 ]  # fmt: skip
 # Channels: one group or several, whole vectors and a rest; rows: one band or several.
-SIDE_BY_SIDE = [(2, 16, 9, 11), (1, 17, 40, 30), (2, 47, 6, 5), (1, 100, 7, 300), (1, 33, 300, 9), (3, 64, 5, 8)]
+SIDE_BY_SIDE = [
+    (2, 16, 9, 11), (1, 17, 40, 30), (2, 47, 6, 5), (1, 100, 7, 300), (1, 33, 300, 9), (3, 64, 5, 8), (1, 163, 4, 130),
+]  # fmt: skip
 SHAPES = [(2, 3, 9, 10), (1, 19, 8, 8), (3, 12, 33), (1, 2, 8, 200), (1, 1, 35, 35)]
 
 
@@ -137,6 +139,18 @@ def test_channels_last_on_both_sides(rng, dtype, shape):
         assert_same_bytes(np.ascontiguousarray(out.view), wanted)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(2, 19, 9, 11), (40, 7, 12), (1, 35, 12, 3)], ids=str)
+def test_channels_side_by_side_between_others(rng, dtype, shape):
+    x = normal(rng, shape, DTYPES[dtype])
+    wanted = a.avg_pool2d(x, 3, 2, 1)
+    out, memory = turned_last(np.zeros_like(wanted))
+    a.avg_pool2d(turned_last(x)[0], 3, 2, 1, out=out)
+    assert_same_bytes(np.ascontiguousarray(out), wanted)
+    assert (memory[..., :2] == 7).all()
+    assert (memory[..., -3:] == 7).all()
+
+
 @pytest.mark.parametrize(
     ("shape", "attributes", "algorithm"),
     [
@@ -155,10 +169,17 @@ def test_the_chosen_algorithm(shape, attributes, algorithm):
     kernel, stride, padding = (*attributes, 0)[:3]
     x, out = np.ones(shape, np.float32), np.empty(pooled_shape(shape, kernel, stride, padding, False), np.float32)
     with a.soc("Host"):
-        _, executor = a.aclnnAvgPool2dGetWorkspaceSize(
-            x, [kernel], [stride], [padding], False, True, 0, 0, out
-        )
+        _, executor = a.aclnnAvgPool2dGetWorkspaceSize(x, [kernel], [stride], [padding], False, True, 0, 0, out)
     assert executor.explain().algorithm == algorithm
+
+
+@pytest.mark.parametrize("shape", [(1, 2048, 7, 7), (2, 64, 20, 20), (1, 16, 80, 9)])
+def test_few_images_of_channels_side_by_side_are_work_for_all_threads(shape):
+    x, out = (np.moveaxis(np.ones((one[0], *one[2:], one[1]), np.float32), -1, 1) for one in (shape, shape))
+    with a.soc("Host"), a.num_threads(2):
+        _, executor = a.aclnnAvgPool2dGetWorkspaceSize(x, [3], [1], [1], False, True, 0, 0, out)
+    assert executor.explain().algorithm == "LAST"
+    assert executor.explain().units >= 8
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

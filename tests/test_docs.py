@@ -212,11 +212,17 @@ def test_arguments_come_in_pytorchs_order():
             assert names[0] == [renamed.get(name, {}).get(one, one) for one in names[1]]
 
 
+def units():
+    """The kernels' files, each but for what it makes of an operator: several are of one, on one page."""
+    return {
+        re.sub("(_(across|forward|gather|masks|scatter|table))+$", "", path.stem) for path in KERNELS.glob("*.pyx")
+    }
+
+
 def test_the_tests_that_hold_the_promises_exist():
     named = re.findall(r"`(tests/[\w./]+)(?:::(\w+))?", (DOCS / "promises.md").read_text(encoding="utf-8"))
     assert len(named) > 20
-    units = {re.sub("_(across|forward|gather|masks|scatter|table)$", "", path.stem) for path in KERNELS.glob("*.pyx")}
-    operators = units - {"table"}
+    operators = units() - {"table"}
     for path, test in named:
         for operator in operators if "_OP" in path else ("",):
             file = ROOT / path.replace("OP", operator)
@@ -262,11 +268,8 @@ def test_chinese_pages_say_the_same(english, chinese):
 
 
 def test_every_operator_has_a_page():
-    units = {path.stem for path in KERNELS.glob("*.pyx")}
-    # The max pool has two units for its forward, two for its gradient and one for masks, all on its page; with indices
-    # it has a page of its own. The forward of im2col has two.
-    units = {re.sub("_(across|forward|gather|masks|scatter|table)$", "", unit) for unit in units}
-    assert {*OPERATORS_PAGES, "table"} - {"max_pool2d_indices"} == units
+    # With indices the max pool has a page of its own.
+    assert {*OPERATORS_PAGES, "table"} - {"max_pool2d_indices"} == units()
     assert {path.stem for path in (DOCS / "operators").glob("*.md")} == {*OPERATORS_PAGES, "index"}
 
 

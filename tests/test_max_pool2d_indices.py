@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reference
 from engine_helpers import Spec, refusal
-from helpers import DTYPES, LAYOUTS, Guarded, assert_same_bytes, guarded_copy, normal, sprinkled
+from helpers import DTYPES, LAYOUTS, Guarded, assert_same_bytes, guarded_copy, normal, sprinkled, turned_last
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators import OPERATORS
@@ -100,6 +100,20 @@ def test_channels_last_everywhere(rng, dtype, index, shape):
         for guarded, one in zip((out, indices), wanted, strict=True):
             guarded.assert_outside_untouched()
             assert_same_bytes(np.ascontiguousarray(guarded.view), one)
+
+
+@every_dtype
+@every_index
+@pytest.mark.parametrize("shape", [(2, 19, 9, 11), (40, 7, 12), (1, 35, 12, 3)], ids=str)
+def test_channels_side_by_side_between_others(rng, dtype, index, shape):
+    pool = Pool(shape, 3, 2, 1)
+    x = pool.values(rng, dtype)
+    wanted = forward(pool, x, indices=np.empty(pool.output_shape, index))
+    (out, memory), (indices, others) = turned_last(np.zeros_like(wanted[0])), turned_last(np.zeros_like(wanted[1]))
+    forward(pool, turned_last(x)[0], out=out, indices=indices)
+    assert_same_bytes(np.ascontiguousarray(out), wanted[0])
+    assert np.array_equal(indices, wanted[1])
+    assert all((one[..., :2] == 7).all() and (one[..., -3:] == 7).all() for one in (memory, others))
 
 
 @settings(deadline=None, max_examples=60)

@@ -2,7 +2,7 @@
 """The plan of AvgPool2dBackward, shared by checks and kernel; and what its forward has in common."""
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
 
 cdef enum CubeMathType:
@@ -15,7 +15,7 @@ cdef enum:
     MOST_PHASES = 8     # a row of a longer stride is made of runs, of a shorter one by a transposition of its phases
     FEW_WINDOWS = 3     # in a row of WINDOWS: vectors of its phases would be mostly empty
     FEW_APART = 6       # and of windows that leave out elements, of a stride of phases
-    LANES = 16          # channels that ACROSS works on at a time
+    LANES = 16          # channels that ACROSS works on at a time, and LAST at least
 
 cdef enum Rounding:
     ROUND_NONE
@@ -29,7 +29,7 @@ cdef enum Algorithm:
     STREAMED    # as BANDED, one row of windows at a time: for kernels too tall for the scratch
     WINDOWS     # windows that do not meet: zeros, and the share of each window where it lies
     ACROSS      # small planes: whole planes of some channels at once, which are transposed for that
-    LAST        # channels side by side on both sides: all of a row at once, none of which is transposed
+    LAST        # channels side by side on both sides: many of them at once, which are not transposed
 
 # One axis. `kernel`, `stride` and `pad` describe which window covers which position and are cut down to what the sizes
 # can tell apart: position i lies in window o if and only if 0 <= i + pad - o*stride < kernel. With i + pad =
@@ -61,9 +61,9 @@ cdef struct AvgPool2dPlan:
     int32_t algorithm
     int32_t rounding                    # of gradOutput, before it is summed
     bint round_result                   # to float16, stored as float32
-    # A unit of work is `group` planes, one but for images whose channels lie side by side, x a band of `band` values of
-    # q along h, of LAST rows, x a tile of `tile` values of q along w. LAST's last group of an image has fewer channels
-    # than two groups.
+    # A unit of work is `group` planes, one but for ACROSS, LAST and images whose channels lie side by side, x a band of
+    # `band` values of q along h, of rows for ACROSS and LAST, x a tile of `tile` values of q along w. The last group of
+    # LAST has at least LANES channels, and fewer than LANES more than `group`.
     int64_t group
     int64_t groups                      # of an image
     int64_t band
@@ -143,6 +143,14 @@ cdef inline bint constant_length(const Axis* axis, bint include_pad) noexcept no
     length = window_length(axis, 0, include_pad)
     return (length == window_length(axis, least(1, axis.out - 1), include_pad)
             and length == window_length(axis, axis.out - 1, include_pad))
+
+
+cdef inline int64_t last_group(int64_t channels, int64_t most_blocks, int64_t units) noexcept nogil:
+    """Channels of a group of LAST: of at most as many blocks of LANES, and so few that there are `units` groups, if
+    there are as many blocks."""
+    cdef int64_t blocks = channels // LANES
+    most_blocks = most(1, least(most_blocks, blocks // units))
+    return ceil_div(blocks, ceil_div(blocks, most_blocks)) * LANES
 
 
 cdef inline int64_t by_item(int64_t item, int64_t two, int64_t four, int64_t eight) noexcept nogil:

@@ -43,9 +43,8 @@ cdef enum:
     ACROSS_BYTES = 327680           # of the planes of LANES channels, and the sums of their rows of windows
     WIDEST = 64                     # columns of these
     TALLEST = 4096                  # and rows
-    LAST_SUMS = 32768               # bytes of LAST's sums of a row of windows: they stay in an L1 cache
-    LAST_BYTES = 196608             # and of those of a band: in an L2 cache
-    WIDEST_LAST = 1024              # columns
+    LAST_SUMS = 32768               # bytes of LAST's sums of a row of windows, an L1 cache, if LANES channels allow it
+    LAST_BYTES = 196608             # and of those of a band: in an L2 cache, likewise
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -212,8 +211,8 @@ cdef bint is_last(const AvgPool2dPlan* plan, int64_t real) noexcept nogil:
     """Channels lie side by side on both sides, enough of them for every vector."""
     return (plan.channels >= LANES and plan.grad_output_strides[1] == 1 and plan.grad_input_strides[1] == 1
             and plan.rounding == ROUND_NONE and not plan.round_result
-            and most(plan.w.size, plan.w.out) <= WIDEST_LAST
-            and plan.h.terms <= SCRATCH_BYTES // (plan.w.size * LANES * real))
+            # Four times the terms in rows of sums (divide_across), of less than two blocks of channels.
+            and plan.h.terms <= SCRATCH_BYTES // (most(plan.w.size, plan.w.out) * 8 * LANES * real))
 
 
 cdef bint are_joined(const AvgPool2dPlan* plan) noexcept nogil:
@@ -296,7 +295,8 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     cdef bint packs = plan.algorithm == ACROSS
     cdef int64_t width = LANES
     cdef int64_t rows = h.out
-    cdef int64_t wanted
+    cdef int64_t row = w.size * LANES * real
+    cdef int64_t images, wanted
     plan.band = h.size
     plan.tiles = 1
     if packs:
@@ -305,15 +305,20 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
         plan.group = least(plan.channels, LANES)
         plan.groups = ceil_div(plan.channels, LANES)
     else:
-        plan.group = least(plan.channels // LANES, most(1, LAST_SUMS // (w.size * LANES * real))) * LANES
-        plan.groups = plan.channels // plan.group
-        # The last group has what is left, too.
-        width = plan.channels - (plan.groups - 1) * plan.group
-        rows = most(LAST_BYTES // (w.size * width * real) - h.terms, 1)
-        plan.band = least(h.size, rows * h.stride)
-        wanted = ceil_div(UNITS_PER_THREAD * threads, quotient(planes, plan.channels) * plan.groups)
-        if threads > 1 and wanted > 1:
-            plan.band = least(plan.band, most(LEAST_BAND, ceil_div(h.size, wanted)))
+        # Of the rows of windows that a band sums the band before has summed terms - 1, a quarter at most.
+        rows = 4 * h.terms
+        images = quotient(planes, plan.channels)
+        wanted = ceil_div(UNITS_PER_THREAD * threads, images) if threads > 1 else 1
+        plan.group = last_group(plan.channels, least(LAST_SUMS // row, LAST_BYTES // (rows * row)),
+                                ceil_div(wanted, ceil_div(h.size, most(LEAST_BAND, 3 * h.terms * h.stride))))
+        plan.groups = ceil_div(plan.channels // LANES, plan.group // LANES)
+        # The last group has what is left: fewer blocks, or more channels.
+        width = most(plan.group, plan.channels - (plan.groups - 1) * plan.group)
+        rows = most(rows, LAST_BYTES // (w.size * width * real))
+        plan.band = least(h.size, (rows - h.terms) * h.stride)
+        if wanted > plan.groups:
+            plan.band = least(plan.band, most(most(LEAST_BAND, 3 * h.terms * h.stride),
+                                              ceil_div(h.size, ceil_div(wanted, plan.groups))))
         rows = least(h.out, (plan.band - 1) // h.stride + h.terms + 1)
     plan.bands = ceil_div(h.size, plan.band)
     plan.at_terms = 0

@@ -11,7 +11,7 @@ cdef enum ForwardAlgorithm:
     WIDE        # windows too wide for the scratch, or one a plane: one after the other, some columns at a time
     FEW         # small windows, one or two to a row: one after the other, an element at a time
     ACROSS      # small planes: whole planes of some channels at once, which are transposed for that
-    LAST        # channels side by side in self and out: all of a row at once, none of which is transposed
+    LAST        # channels side by side in self and out: many of them at once, which are not transposed
     PACKED      # besides: self's channels lie side by side, so rows of a group of them are transposed first
 
 cdef enum:
@@ -30,8 +30,8 @@ cdef struct AvgPool2dForwardPlan:
     bint round_half             # self, and the result, to float16, stored as float32
     int32_t algorithm
     bint packs
-    # A unit of work is a group of channels x a band of rows of windows x a tile of windows of a row. LAST's last group
-    # of an image has fewer channels than two groups.
+    # A unit of work is a group of channels x a band of rows of windows x a tile of windows of a row. The last
+    # group of LAST has at least LANES channels, and fewer than LANES more than `group`.
     int64_t group
     int64_t groups
     int64_t band

@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.avg_pool2d cimport (
-    ALLOW_FP32_DOWN_PRECISION, LANES, USE_FP16, USE_HF32, by_item, constant_length, is_doubled, make_axis,
-    window_length,
+    ALLOW_FP32_DOWN_PRECISION, LANES, USE_FP16, USE_HF32, by_item, constant_length, is_doubled, last_group,
+    make_axis, window_length,
 )
 from aclnn_bw._core.checks cimport addressable, length_between, none_zero_but_batch, shape_made, slot_of
 from aclnn_bw._core.executor cimport set_work, useful_threads
@@ -43,9 +43,9 @@ cdef enum:
     ACROSS_BYTES = 327680   # of the planes of LANES channels
     WIDEST_PLANE = 64       # columns of these
     TALLEST = 4096          # and rows
-    LAST_SUMS = 32768       # bytes of sums of LAST: they stay in an L1 cache
-    LAST_BYTES = 131072     # of self's rows for a band of LAST
-    WIDEST_LAST = 1024      # columns
+    LAST_SUMS = 32768       # bytes of sums of LAST: an L1 cache, if LANES channels allow it
+    LAST_BYTES = 131072     # of self's rows for a band of LAST, whose groups share cache lines: in an L2 cache
+    WIDEST_LAST = 1024      # columns: the sums of LANES channels of float64 are 128 KiB then
 
 # What the caller asked for, read into plain numbers.
 cdef struct Attributes:
@@ -165,8 +165,8 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
     cdef const Axis* w = &plan.w
     cdef int64_t size
     if plan.algorithm == LAST:
-        # The last group has what is left, too.
-        return w.size * (plan.channels - (plan.groups - 1) * plan.group) * real
+        # The last group has what is left: fewer blocks, or more channels.
+        return w.size * most(plan.group, plan.channels - (plan.groups - 1) * plan.group) * real
     if plan.algorithm == ACROSS:
         plan.at_packed = w.size * LANES * real
         return plan.at_packed + (h.size * w.size + h.out * w.out) * LANES * item
@@ -254,7 +254,7 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
     cdef int64_t threads = context.threads
-    cdef int64_t units
+    cdef int64_t wanted
     cdef bint dense = plan.self_strides[3] == 1
     plan.band = h.out
     plan.tile = w.out
@@ -264,7 +264,8 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
     if is_last(plan):
         plan.algorithm = LAST
         plan.packs = False
-        plan.group = least(plan.channels // LANES, most(1, LAST_SUMS // (w.size * LANES * real))) * LANES
+        plan.group = last_group(plan.channels, LAST_SUMS // (w.size * LANES * real), ceil_div(
+            UNITS_PER_THREAD * threads, images * ceil_div(h.out, LEAST_BAND)) if threads > 1 else 1)
         plan.band = least(h.out, most(1, LAST_BYTES // (
             least(h.stride, LAST_BYTES) * w.size * item * least(plan.channels, LAST_BYTES))))
     elif goes_across(context, plan, images, item):
@@ -294,11 +295,13 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
         # A line of channels, and as many rows as stay in the cache.
         plan.group = least(plan.channels, ALIGNMENT // item)
         plan.band = least(h.out, most(1, (PACKED_BYTES // (plan.group * w.size * item) - h.kernel) // h.stride + 1))
-    plan.groups = plan.channels // plan.group if plan.algorithm == LAST else ceil_div(plan.channels, plan.group)
+    plan.groups = ceil_div(plan.channels // LANES, plan.group // LANES) if plan.algorithm == LAST else (
+        ceil_div(plan.channels, plan.group))
     plan.tiles = ceil_div(w.out, plan.tile)
-    units = images * plan.groups
-    if threads > 1 and plan.algorithm != ACROSS and units < UNITS_PER_THREAD * threads:
-        plan.band = least(plan.band, most(LEAST_BAND, ceil_div(h.out, ceil_div(UNITS_PER_THREAD * threads, units))))
+    if threads > 1 and plan.algorithm != ACROSS:
+        wanted = ceil_div(UNITS_PER_THREAD * threads, images * plan.groups)
+        if wanted > 1:
+            plan.band = least(plan.band, most(LEAST_BAND, ceil_div(h.out, wanted)))
     plan.bands = ceil_div(h.out, plan.band)
     return lay_out(plan, real, item)
 

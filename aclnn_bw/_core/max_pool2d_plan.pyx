@@ -3,6 +3,7 @@ from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, 
 from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up
+from aclnn_bw._core.avg_pool2d cimport last_group
 from aclnn_bw._core.checks cimport slot_of
 from aclnn_bw._core.executor cimport new_executor, set_work
 from aclnn_bw._core.max_pool2d cimport (
@@ -655,10 +656,12 @@ cdef bint is_last(const MaxPool2d* pool) noexcept nogil:
 
 cdef int64_t plan_last(MaxPool2d* pool, int64_t threads) noexcept nogil:
     """The units of LAST, which needs no scratch."""
-    pool.units = quotient(pool.units, pool.groups * pool.bands)
+    cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
     pool.algorithm = LAST
-    pool.lanes = pool.channels
-    pool.groups = 1
+    pool.lanes = last_group(pool.channels, pool.channels, ceil_div(
+        UNITS_PER_THREAD * threads, batch * ceil_div(pool.h.out, LEAST_BAND)) if threads > 1 else 1)
+    pool.groups = ceil_div(pool.channels // LANES, pool.lanes // LANES)
+    pool.units = batch * pool.groups
     split_rows(pool, pool.h.out, pool.h.out, threads, 0)
     return 0
 

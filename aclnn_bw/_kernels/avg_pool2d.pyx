@@ -21,8 +21,8 @@ never beyond its end.
 | FILL | one window covers the plane | its term everywhere |
 | DOUBLE | kernel and stride 2, dense rows | each term four times in one pass |
 | WINDOWS | few windows that do not meet | zeros, and each filled: 0.4 to 1.2 of BANDED's time |
-| ACROSS (avg_pool2d_across.pyx) | small planes, 12 or more | lanes hold channels: 1 to 20 times as fast |
-| LAST (avg_pool2d_across.pyx) | channels side by side on both sides | nothing is transposed: 1.4 to 13 times as fast |
+| ACROSS (avg_pool2d_across.pyx) | small planes that fill 12 of 16 lanes | lanes hold channels: 1 to 20 times as fast |
+| LAST (avg_pool2d_across.pyx) | channels side by side on both sides | nothing is transposed: 1.1 to 13 times as fast |
 | BANDED | anything else | a window of kH x kW costs kH + kW adds |
 | . walk | stride 1, 2x2, 3x3 and 5x5 | sums run down a block of columns in registers |
 | . . in place | loads of some lanes, one divisor | no rows of terms |

@@ -196,20 +196,19 @@ cdef void sum_planes(const AvgPool2dPlan* plan, const element* grad_output__chw,
 cdef int64_t across(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                     const element* numbers) noexcept nogil:
     """The units [unit, end); unit = (n*bands + band)*groups + group. The last argument gives the type only."""
-    cdef int64_t n, c, ih
+    cdef int64_t n, c, ih, group
     cdef const element* source
     cdef element* to
     while unit < end:
         ih = quotient(unit, plan.groups)
-        c = (unit - ih * plan.groups) * plan.group
+        group = unit - ih * plan.groups
+        c = group * plan.group
         n = ih if plan.bands == 1 else quotient(ih, plan.bands)
         ih = (ih - n * plan.bands) * plan.band
         source = <const element*>data[0] + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
         to = <element*>data[2] + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1]
         if plan.algorithm == LAST:
-            # The last group has what is left, too.
-            sum_band(plan, source, to, scratch,
-                     plan.group if c + 2 * plan.group <= plan.channels else plan.channels - c, ih)
+            sum_band(plan, source, to, scratch, plan.group if group + 1 < plan.groups else plan.channels - c, ih)
         else:
             sum_planes(plan, source, to, scratch, least(LANES, plan.channels - c))
         unit += 1

@@ -21,8 +21,8 @@ FLAT as many zeros before and behind its rows as a window reaches beyond its own
 | PAIRS | kernel and stride 2 | both sums in registers |
 | WIDE | windows too wide for the scratch, or one a plane | some columns of one window at a time |
 | FEW | one or two small windows to a row | they leave vectors empty: 0.33 to 0.9 of ROWS' time |
-| ACROSS (avg_pool2d_forward_across.pyx) | small planes, 12 or more | lanes hold channels: 1 to 18 times as fast |
-| LAST (avg_pool2d_forward_across.pyx) | channels side by side on both sides | nothing is transposed: 2 to 9 times |
+| ACROSS (avg_pool2d_forward_across.pyx) | small planes, 12 of 16 lanes filled | lanes hold channels: 1 to 18 times |
+| LAST (avg_pool2d_forward_across.pyx) | channels side by side on both sides | nothing is transposed: 1.1 to 18 times |
 | PACKED | channels side by side in self | a transposition to rows reads each cache line once |
 
 `python -m benchmarks --operator avg_pool2d` measures.

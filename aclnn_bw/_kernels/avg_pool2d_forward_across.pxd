@@ -1,4 +1,4 @@
-"""The kernels of AvgPool2d, ACROSS. The build renames the C function for each instruction set."""
+"""The kernels of AvgPool2d, ACROSS and LAST. The build renames the C function for each instruction set."""
 from aclnn_bw._core.types cimport RangeFn
 
 cdef extern void avg_pool2d_forward_across_kernels "aclnn_bw_avg_pool2d_forward_across_kernels" (

@@ -121,21 +121,21 @@ cdef void average_planes(const AvgPool2dForwardPlan* plan, const element* self__
 cdef int64_t across(const AvgPool2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                     const element* numbers, const real* kind) noexcept nogil:
     """The units [unit, end); unit = (n*bands + band)*groups + group. The last arguments give the types only."""
-    cdef int64_t n, c, oh
+    cdef int64_t n, c, oh, group
     cdef const element* source
     cdef element* to
     while unit < end:
         oh = quotient(unit, plan.groups)
-        c = (unit - oh * plan.groups) * plan.group
+        group = unit - oh * plan.groups
+        c = group * plan.group
         n = oh if plan.bands == 1 else quotient(oh, plan.bands)
         oh = (oh - n * plan.bands) * plan.band
         source = <const element*>data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         to = <element*>data[1] + n * plan.out_strides[0] + c * plan.out_strides[1]
         if plan.algorithm == LAST:
-            # The last group has what is left, too.
             average_rows(plan, to + oh * plan.out_strides[2], plan.out_strides[2], plan.out_strides[3], source,
                          plan.self_strides[2], plan.self_strides[3], <real*>scratch,
-                         plan.group if c + 2 * plan.group <= plan.channels else plan.channels - c, oh,
+                         plan.group if group + 1 < plan.groups else plan.channels - c, oh,
                          least(oh + plan.band, plan.h.out))
         else:
             average_planes(plan, source, to, scratch, least(LANES, plan.channels - c), kind)

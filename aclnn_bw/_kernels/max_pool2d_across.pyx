@@ -11,7 +11,7 @@ channels that are worked on at a time overlap those before.
 Bounds. Windows begin and end in the image, and the scratch holds each of its positions and each window for as many
 channels as are worked on at a time; lanes beyond the last channel hold zeros, or what was there before, and are not
 stored. Codes and words lie as in max_pool2d_forward.pyx. Phase 1 has proved the shapes, and that all windows of a unit
-are one band.
+of ACROSS are one band. LAST needs no scratch, and of 16 channels or more no lane is beyond the last.
 
 `python -m benchmarks.sweep` measures.
 """
@@ -98,15 +98,15 @@ cdef void compare_planes(const MaxPool2dForwardPlan* plan, const Work* work, con
 
 
 cdef inline void last_window(const MaxPool2d* pool, const element* at, int64_t rows, int64_t columns, int64_t place,
-                             element* to, char* indices, const real* compared) noexcept nogil:
-    """LAST: a window of all channels."""
+                             element* to, char* indices, int64_t channels, const real* compared) noexcept nogil:
+    """LAST: a window of all channels of a group."""
     cdef int64_t width = channels_at_once(compared)
     cdef bint wide = pool.index_item > <int64_t>sizeof(real)
     cdef int32_t[LANES] places
     cdef int64_t c = 0
     cdef int64_t i
-    while c < pool.channels:
-        c = least(c, pool.channels - width)
+    while c < channels:
+        c = least(c, channels - width)
         compare_window(at + c, rows, columns, pool.image_strides[2], pool.image_strides[3], place, pool.w.size, to + c,
                        <char*>places if wide else indices + pool.index_item * c,
                        4 if wide or sizeof(real) == 4 else pool.index_item, compared)
@@ -117,7 +117,7 @@ cdef inline void last_window(const MaxPool2d* pool, const element* at, int64_t r
 
 
 cdef void last_rows(const MaxPool2d* pool, const element* image__hwc, element* pooled__hwc, char* indices__hwc,
-                    int64_t oh, int64_t end, const real* compared) noexcept nogil:
+                    int64_t channels, int64_t oh, int64_t end, const real* compared) noexcept nogil:
     """LAST: the rows [oh, end) of windows."""
     cdef int64_t ow, top, left, ih, iw
     cdef element* to
@@ -132,7 +132,7 @@ cdef void last_rows(const MaxPool2d* pool, const element* image__hwc, element* p
             iw = most(left, 0)
             last_window(pool, image__hwc + ih * pool.image_strides[2] + iw * pool.image_strides[3],
                         least(top + pool.h.kernel, pool.h.size) - ih, least(left + pool.w.kernel, pool.w.size) - iw,
-                        ih * pool.w.size + iw, to, indices, compared)
+                        ih * pool.w.size + iw, to, indices, channels, compared)
             to += pool.pooled_strides[3]
             indices += pool.index_strides[3] * pool.index_item
         oh += 1
@@ -190,7 +190,8 @@ cdef void fill_words(const MaxPool2d* pool, char* words, const uint16_t* codes, 
 
 cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                     const real* compared, const element* stored) noexcept nogil:
-    """The units [begin, end), groups of channels; the last two arguments give their types only."""
+    """The units [begin, end), groups of channels, of LAST of a band of rows; the last two arguments give their types
+    only."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t windows = pool.h.out * pool.w.out
     cdef int64_t share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)
@@ -200,12 +201,17 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
     cdef Work work
     if pool.algorithm == LAST:
         while begin < end:
-            n = begin // pool.bands
-            k = (begin - n * pool.bands) * pool.band
-            last_rows(pool, <const element*>data[0] + n * pool.image_strides[0],
-                      <element*>data[1] + n * pool.pooled_strides[0],
-                      data[2] + n * pool.index_strides[0] * pool.index_item, k, least(k + pool.band, pool.h.out),
-                      compared)
+            k = begin // pool.groups
+            group = begin - k * pool.groups
+            c = group * pool.lanes
+            n = k // pool.bands
+            k = (k - n * pool.bands) * pool.band
+            # The last group has what is left, too.
+            last_rows(pool, <const element*>data[0] + n * pool.image_strides[0] + c,
+                      <element*>data[1] + n * pool.pooled_strides[0] + c,
+                      data[2] + (n * pool.index_strides[0] + c) * pool.index_item,
+                      pool.lanes if group + 1 < pool.groups else pool.channels - c, k,
+                      least(k + pool.band, pool.h.out), compared)
             begin += 1
         return ALL_GOOD
     work.image = scratch + plan.at_rows
