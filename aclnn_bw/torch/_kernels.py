@@ -106,7 +106,7 @@ def is_taken(tensor: Tensor, dtypes: frozenset[torch.dtype] = REAL) -> bool:
 
 
 def is_pooled(tensor: Tensor, memory_format: torch.memory_format) -> bool:
-    """Whether the pools of such a tensor are ours: for channels_last PyTorch's forwards are quicker."""
+    """Whether the pools of such a tensor are ours: for channels_last PyTorch's gradient of the max pool is quicker."""
     return is_taken(tensor) and memory_format is torch.contiguous_format
 
 
