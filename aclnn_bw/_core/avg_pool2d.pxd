@@ -2,7 +2,7 @@
 """The plan of AvgPool2dBackward, shared by checks and kernel; and what its forward has in common."""
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
+from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
 from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
 
 cdef enum CubeMathType:
@@ -143,14 +143,6 @@ cdef inline bint constant_length(const Axis* axis, bint include_pad) noexcept no
     length = window_length(axis, 0, include_pad)
     return (length == window_length(axis, least(1, axis.out - 1), include_pad)
             and length == window_length(axis, axis.out - 1, include_pad))
-
-
-cdef inline int64_t last_group(int64_t channels, int64_t most_blocks, int64_t units) noexcept nogil:
-    """Channels of a group of LAST: of at most as many blocks of LANES, and so few that there are `units` groups, if
-    there are as many blocks."""
-    cdef int64_t blocks = channels // LANES
-    most_blocks = most(1, least(most_blocks, blocks // units))
-    return ceil_div(blocks, ceil_div(blocks, most_blocks)) * LANES
 
 
 cdef inline int64_t by_item(int64_t item, int64_t two, int64_t four, int64_t eight) noexcept nogil:

@@ -9,7 +9,9 @@ from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quoti
 from aclnn_bw._core.checks cimport (
     addressable, length_between, none_zero_but_batch, read_pair, same_format, shape_is, shape_made, slot_of,
 )
-from aclnn_bw._core.executor cimport delete_executor, set_work, useful_threads
+from aclnn_bw._core.executor cimport (
+    count_groups, delete_executor, group_channels, set_work, useful_threads, widest_group,
+)
 from aclnn_bw._core.names cimport (
     TEXT, choose, default_rules, element_text, format_name, host_rules, name, product_name, tuple_text,
 )
@@ -296,7 +298,9 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     cdef int64_t width = LANES
     cdef int64_t rows = h.out
     cdef int64_t row = w.size * LANES * real
-    cdef int64_t images, wanted
+    # Of the rows of windows that a band sums the band before has summed terms - 1, a quarter at most.
+    cdef int64_t least_band = most(LEAST_BAND, 3 * h.terms * h.stride)
+    cdef int64_t wanted
     plan.band = h.size
     plan.tiles = 1
     if packs:
@@ -305,20 +309,16 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
         plan.group = least(plan.channels, LANES)
         plan.groups = ceil_div(plan.channels, LANES)
     else:
-        # Of the rows of windows that a band sums the band before has summed terms - 1, a quarter at most.
         rows = 4 * h.terms
-        images = quotient(planes, plan.channels)
-        wanted = ceil_div(UNITS_PER_THREAD * threads, images) if threads > 1 else 1
-        plan.group = last_group(plan.channels, least(LAST_SUMS // row, LAST_BYTES // (rows * row)),
-                                ceil_div(wanted, ceil_div(h.size, most(LEAST_BAND, 3 * h.terms * h.stride))))
-        plan.groups = ceil_div(plan.channels // LANES, plan.group // LANES)
-        # The last group has what is left: fewer blocks, or more channels.
-        width = most(plan.group, plan.channels - (plan.groups - 1) * plan.group)
+        wanted = ceil_div(UNITS_PER_THREAD * threads, quotient(planes, plan.channels)) if threads > 1 else 1
+        plan.group = group_channels(plan.channels, least(LAST_SUMS // row, LAST_BYTES // (rows * row)),
+                                    ceil_div(wanted, ceil_div(h.size, least_band)))
+        plan.groups = count_groups(plan.channels, plan.group)
+        width = widest_group(plan.channels, plan.group)
         rows = most(rows, LAST_BYTES // (w.size * width * real))
         plan.band = least(h.size, (rows - h.terms) * h.stride)
         if wanted > plan.groups:
-            plan.band = least(plan.band, most(most(LEAST_BAND, 3 * h.terms * h.stride),
-                                              ceil_div(h.size, ceil_div(wanted, plan.groups))))
+            plan.band = least(plan.band, most(least_band, ceil_div(h.size, ceil_div(wanted, plan.groups))))
         rows = least(h.out, (plan.band - 1) // h.stride + h.terms + 1)
     plan.bands = ceil_div(h.size, plan.band)
     plan.at_terms = 0

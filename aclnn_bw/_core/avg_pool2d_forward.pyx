@@ -7,11 +7,11 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.avg_pool2d cimport (
-    ALLOW_FP32_DOWN_PRECISION, LANES, USE_FP16, USE_HF32, by_item, constant_length, is_doubled, last_group,
-    make_axis, window_length,
+    ALLOW_FP32_DOWN_PRECISION, LANES, USE_FP16, USE_HF32, by_item, constant_length, is_doubled, make_axis,
+    window_length,
 )
 from aclnn_bw._core.checks cimport addressable, length_between, none_zero_but_batch, shape_made, slot_of
-from aclnn_bw._core.executor cimport set_work, useful_threads
+from aclnn_bw._core.executor cimport count_groups, group_channels, set_work, useful_threads, widest_group
 from aclnn_bw._core.names cimport (
     TEXT, choose, default_rules, element_text, format_name, host_rules, name, product_name, tuple_text,
 )
@@ -165,8 +165,7 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
     cdef const Axis* w = &plan.w
     cdef int64_t size
     if plan.algorithm == LAST:
-        # The last group has what is left: fewer blocks, or more channels.
-        return w.size * most(plan.group, plan.channels - (plan.groups - 1) * plan.group) * real
+        return w.size * widest_group(plan.channels, plan.group) * real
     if plan.algorithm == ACROSS:
         plan.at_packed = w.size * LANES * real
         return plan.at_packed + (h.size * w.size + h.out * w.out) * LANES * item
@@ -264,7 +263,7 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
     if is_last(plan):
         plan.algorithm = LAST
         plan.packs = False
-        plan.group = last_group(plan.channels, LAST_SUMS // (w.size * LANES * real), ceil_div(
+        plan.group = group_channels(plan.channels, LAST_SUMS // (w.size * LANES * real), ceil_div(
             UNITS_PER_THREAD * threads, images * ceil_div(h.out, LEAST_BAND)) if threads > 1 else 1)
         plan.band = least(h.out, most(1, LAST_BYTES // (
             least(h.stride, LAST_BYTES) * w.size * item * least(plan.channels, LAST_BYTES))))
@@ -295,7 +294,7 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
         # A line of channels, and as many rows as stay in the cache.
         plan.group = least(plan.channels, ALIGNMENT // item)
         plan.band = least(h.out, most(1, (PACKED_BYTES // (plan.group * w.size * item) - h.kernel) // h.stride + 1))
-    plan.groups = ceil_div(plan.channels // LANES, plan.group // LANES) if plan.algorithm == LAST else (
+    plan.groups = count_groups(plan.channels, plan.group) if plan.algorithm == LAST else (
         ceil_div(plan.channels, plan.group))
     plan.tiles = ceil_div(w.out, plan.tile)
     if threads > 1 and plan.algorithm != ACROSS:

@@ -3,9 +3,8 @@ from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, 
 from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up
-from aclnn_bw._core.avg_pool2d cimport last_group
 from aclnn_bw._core.checks cimport slot_of
-from aclnn_bw._core.executor cimport new_executor, set_work
+from aclnn_bw._core.executor cimport count_groups, group_channels, new_executor, set_work
 from aclnn_bw._core.max_pool2d cimport (
     ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, INDEX_LIMIT, LANES, LAST, MOST_COLUMNS, PHASES, PLANES, RECIPROCAL_BITS,
     SAME, SCAN, SCATTER, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dForwardPlan,
@@ -658,9 +657,9 @@ cdef int64_t plan_last(MaxPool2d* pool, int64_t threads) noexcept nogil:
     """The units of LAST, which needs no scratch."""
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
     pool.algorithm = LAST
-    pool.lanes = last_group(pool.channels, pool.channels, ceil_div(
+    pool.lanes = group_channels(pool.channels, pool.channels, ceil_div(
         UNITS_PER_THREAD * threads, batch * ceil_div(pool.h.out, LEAST_BAND)) if threads > 1 else 1)
-    pool.groups = ceil_div(pool.channels // LANES, pool.lanes // LANES)
+    pool.groups = count_groups(pool.channels, pool.lanes)
     pool.units = batch * pool.groups
     split_rows(pool, pool.h.out, pool.h.out, threads, 0)
     return 0
