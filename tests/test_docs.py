@@ -215,7 +215,7 @@ def test_arguments_come_in_pytorchs_order():
 def units():
     """The kernels' files, each but for what it makes of an operator: several are of one, on one page."""
     return {
-        re.sub("(_(across|forward|gather|masks|scatter|table))+$", "", path.stem) for path in KERNELS.glob("*.pyx")
+        re.sub("(_(across|forward|gather|last|masks|scatter|table))+$", "", path.stem) for path in KERNELS.glob("*.pyx")
     }
 
 

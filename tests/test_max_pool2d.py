@@ -261,6 +261,29 @@ def test_one_bit_or_two_sum_in_the_same_order(pool, dtype, rng):
     assert_same_bytes(one_call(grad, pool.input_shape, max_pool.bitmask(hits), *pool.attributes), result)
 
 
+@every_dtype
+@every_mask_layout
+@pytest.mark.parametrize("shape", [(2, 16, 9, 11), (1, 17, 40, 7), (2, 47, 6, 5), (3, 100, 5, 8), (1, 33, 90, 4)])
+def test_channels_last_on_both_sides(shape, mask_layout, dtype, rng):
+    """Words have the channels of a vector, and the last vector takes its bits from two of them."""
+    kinds = ((3, 2, 1), (3, 1, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((4, 5), 1, (2, 1)), ((5, 3), (7, 2), 1))
+    for number, (kernel, stride, padding) in enumerate(kinds):
+        pool = MaxPool(shape, kernel, stride, padding, number % 2 == 1)
+        grad, indices = pool.gradients(rng, dtype), pool.indices(rng)
+        hits, mask = pool.hits(indices), with_garbage(pool.mask(indices, mask_layout), pool, rng, mask_layout)
+        if mask_layout == "bitmask" and number % 2:
+            hits = rng.random(pool.hits_shape) < 0.3
+            mask = with_garbage(max_pool.bitmask(hits), pool, rng)
+        found = Guarded(shape, grad.dtype, "channels_last", 1)
+        with aclnn_bw.num_threads(1 + number % 3):
+            two_phase(pool, guarded_copy(grad, "channels_last", 1).view, guarded_copy(mask, "contiguous", 1).view,
+                      layout=mask_layout, out=found.view)  # fmt: skip
+        found.assert_outside_untouched()
+        result = np.ascontiguousarray(found.view)
+        assert_is_max_pool2d_backward(result, grad, hits, pool)
+        assert_same_bytes(result, one_call(grad, shape, mask, *pool.attributes, mask_layout=mask_layout))
+
+
 # ---- every entry point against the twin ------------------------------------------------------------------------------
 
 
@@ -546,8 +569,8 @@ CHECKED_BY_THREADS = [KINDS[8], *(pool for pool in LARGE if pool.kernel_size != 
 def test_the_first_bad_index_is_named_at_every_thread_count(pool, dtype, rng):
     """And gradInput alone is touched."""
     indices, hits, masks = example(pool)
-    grad = guarded_copy(pool.gradients(rng, dtype), "columns_reversed")
-    for _ in range(2):
+    for layout in ("columns_reversed", "channels_last"):
+        grad = guarded_copy(pool.gradients(rng, dtype), layout)
         places = sorted(tuple(map(int, rng.integers(indices.shape))) for _ in range(3))
         values = [int(rng.choice([-1, -7, 2**31 - 1, -(2**31), int(np.prod(pool.input_shape[-2:]))])) for _ in places]
         bad = indices.copy()
@@ -556,7 +579,7 @@ def test_the_first_bad_index_is_named_at_every_thread_count(pool, dtype, rng):
         mask = guarded_copy(max_pool.argmax_mask(bad, pool.kernel_size), "contiguous", 1)
         before = mask.buffer.tobytes(), grad.buffer.tobytes()
         for threads in (1, 2, 3, 4):
-            out = Guarded(pool.input_shape, DTYPES[dtype], "all_reversed", 1)
+            out = Guarded(pool.input_shape, DTYPES[dtype], layout.replace("columns", "all"), 1)
             with aclnn_bw.num_threads(threads):
                 size, executor = repeatable(pool, grad.view, mask.view, out.view)
                 around = np.full(size + 128, NAN_BYTE, np.uint8)

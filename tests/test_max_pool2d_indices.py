@@ -104,6 +104,43 @@ def test_channels_last_everywhere(rng, dtype, index, shape):
 
 @every_dtype
 @every_index
+@pytest.mark.parametrize("shape", [(2, 16, 9, 11), (1, 17, 40, 7), (2, 47, 6, 5), (3, 100, 5, 8), (1, 33, 90, 4)])
+def test_gradients_channels_last_everywhere(rng, dtype, index, shape):
+    """Few terms are gathered, many scattered: the bytes are those of contiguous arrays, wherever the indices lie."""
+    kinds = ((3, 2, 1), (3, 1, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((4, 5), 1, (2, 1)), ((5, 3), (7, 2), 1))
+    for number, (kernel, stride, padding) in enumerate(kinds):
+        pool = Pool(shape, kernel, stride, padding, number % 2 == 1)
+        grad, places = pool.gradients(rng, dtype), pool.indices(rng).astype(index)
+        found = Guarded(shape, DTYPES[dtype], "channels_last", 1)
+        last = guarded_copy(places, "channels_last" if number % 3 else "contiguous", 1).view
+        with a.num_threads(1 + number % 3):
+            backward(pool, guarded_copy(grad, "channels_last", 1).view, last, out=found.view)
+        found.assert_outside_untouched()
+        result = np.ascontiguousarray(found.view)
+        assert_is_max_pool2d_backward(result, grad, pool.hits(places), pool)
+        assert_same_bytes(result, backward(pool, grad, places))
+
+
+@every_index
+@pytest.mark.parametrize(("kernel", "algorithm"), [(1, "GATHER_LAST"), (15, "SCATTER_LAST")])
+@pytest.mark.parametrize("shape", [(1, 2048, 7, 7), (2, 64, 112, 112), (1, 48, 2000, 3), (1, 40, 64, 3000)])
+def test_gradients_of_channels_side_by_side_are_work_for_all_threads(shape, kernel, algorithm, index):
+    """The scratch stays in 2 MiB for each of them."""
+    pool = Pool(shape, kernel, max(kernel - 1, 1), kernel // 2)
+    grad, indices, to = (
+        np.moveaxis(np.empty((one[0], *one[2:], one[1]), dtype), -1, 1)
+        for one, dtype in ((pool.output_shape, np.float16), (pool.output_shape, index), (shape, np.float16))
+    )
+    for threads in (1, 2):
+        with a.soc("Host"), a.num_threads(threads):
+            size, executor = a.aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(grad, to, indices, *pool.lists, to)
+        assert executor.explain().algorithm == algorithm
+        assert size <= threads << 21
+        assert threads == 1 or executor.explain().units >= 8
+
+
+@every_dtype
+@every_index
 @pytest.mark.parametrize("shape", [(2, 19, 9, 11), (40, 7, 12), (1, 35, 12, 3)], ids=str)
 def test_channels_side_by_side_between_others(rng, dtype, index, shape):
     pool = Pool(shape, 3, 2, 1)
@@ -113,7 +150,10 @@ def test_channels_side_by_side_between_others(rng, dtype, index, shape):
     forward(pool, turned_last(x)[0], out=out, indices=indices)
     assert_same_bytes(np.ascontiguousarray(out), wanted[0])
     assert np.array_equal(indices, wanted[1])
-    assert all((one[..., :2] == 7).all() and (one[..., -3:] == 7).all() for one in (memory, others))
+    to, more = turned_last(np.zeros_like(x))
+    backward(pool, turned_last(wanted[0])[0], indices, out=to)
+    assert_same_bytes(np.ascontiguousarray(to), backward(pool, *wanted))
+    assert all((one[..., :2] == 7).all() and (one[..., -3:] == 7).all() for one in (memory, others, more))
 
 
 @settings(deadline=None, max_examples=60)
@@ -285,7 +325,7 @@ def test_the_gradient_of_a_plane_that_int32_does_not_count():
 
 @every_index
 @pytest.mark.parametrize("value", [-1, 1, 40, 2**31 - 1, -(2**31), 2**32 + 9, 2**63 - 1, -(2**63)])
-@pytest.mark.parametrize("pool", POOLS[1:4], ids=str)
+@pytest.mark.parametrize("pool", [*POOLS[1:4], POOLS[5]], ids=str)
 def test_the_first_index_outside_its_window_is_named_at_every_thread_count(rng, pool, index, value):
     if not np.iinfo(index).min <= value <= np.iinfo(index).max:
         pytest.skip("no int32")
@@ -298,10 +338,11 @@ def test_the_first_index_outside_its_window_is_named_at_every_thread_count(rng, 
         assert not pool.hits(places)[..., 0:, later[-2], later[-1]][-1 if places.ndim == 3 else (-1, -1)].any()
     rule = rf"^indices\[{n if places.ndim == 4 else 0}, {c}, {oh}, {ow}\] = {value}: must lie inside window"
     grad = pool.gradients(rng, "float32")
-    for threads, strided in product((1, 2, 3, 8), (False, True)):
-        given = np.asfortranarray(places) if strided else places
+    for threads, layout in product((1, 2, 3, 8), ("contiguous", "channels_last", "columns_reversed")):
+        given = np.asfortranarray(places) if layout == "columns_reversed" else guarded_copy(places, layout).view
+        to = Guarded(pool.input_shape, grad.dtype, layout).view
         with a.num_threads(threads), refusal(INVALID, rule + r"(?!.*argmax)"):
-            backward(pool, grad, given)
+            backward(pool, guarded_copy(grad, layout).view, given, out=to)
 
 
 @pytest.mark.parametrize("pool", POOLS, ids=str)
@@ -309,13 +350,16 @@ def test_one_bad_index_anywhere_is_found(rng, pool):
     """In the first window, in the last one, and one that is right but for a multiple of 2**32."""
     places = pool.indices(rng)
     grad = pool.gradients(rng, "float32")
-    for place, strided in product(((0,) * places.ndim, tuple(s - 1 for s in places.shape)), (False, True)):
+    for place, way in product(((0,) * places.ndim, tuple(s - 1 for s in places.shape)), ("C", "F", "last")):
         for value in (-1, places[place] + 2**32, places[place] - 2**32, 2**31):
-            bad = places.copy(order="F" if strided else "C")
+            bad = places.copy(order="F" if way == "F" else "C")
             bad[place] = value
             spot = ", ".join(map(str, (0,) * (4 - places.ndim) + place))
+            given = [grad, bad, np.empty(pool.input_shape, grad.dtype)]
+            if way == "last":
+                given = [guarded_copy(one, "channels_last").view for one in given]
             with refusal(INVALID, rf"^indices\[{spot}\] = {value}: must lie inside window"):
-                backward(pool, grad, bad)
+                backward(pool, *given[:2], out=given[2])
 
 
 def phase_1(operator, **changes):

@@ -33,6 +33,8 @@ cdef enum MaxPoolColumns:
 cdef enum MaxPoolAlgorithm:
     PLANES      # SCATTER of the bits of whole planes of at most SMALL_PLANE positions and few windows
     GATHER      # each element of gradInput asks the windows that hold it
+    GATHER_LAST     # likewise, of many channels, which lie side by side in gradOutput and gradInput
+    SCATTER_LAST    # of such channels, each window adds to its maximum: indices of kernels of many positions
     SCATTER     # each window adds to its maximum: for kernels of many positions, and few windows to a row
     EACH        # indices of planes that int32 does not count: as SCATTER or SCAN, straight from memory
     PHASES      # forward: a row of the image split by its columns' phases, windows side by side in a vector
@@ -119,6 +121,15 @@ cdef struct MaxPool2dScatterPlan:
     int64_t at_sums
     int64_t at_cells
     int64_t at_places
+
+# GATHER_LAST and SCATTER_LAST.
+cdef struct MaxPool2dLastPlan:
+    MaxPool2d pool
+    bint apart              # each kernel column is summed by itself
+    bint in_place           # sums are made where they are stored
+    # Byte offsets in a range's scratch.
+    int64_t at_sums
+    int64_t at_wide         # the gradients of a window, widened
 
 cdef struct MaxPool2dForwardPlan:
     MaxPool2d pool

@@ -4,11 +4,12 @@ from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up
 from aclnn_bw._core.checks cimport slot_of
-from aclnn_bw._core.executor cimport count_groups, group_channels, new_executor, set_work
+from aclnn_bw._core.executor cimport count_groups, group_channels, new_executor, set_work, widest_group
 from aclnn_bw._core.max_pool2d cimport (
-    ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, INDEX_LIMIT, LANES, LAST, MOST_COLUMNS, PHASES, PLANES, RECIPROCAL_BITS,
-    SAME, SCAN, SCATTER, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dForwardPlan,
-    MaxPool2dGatherPlan, MaxPool2dMasksPlan, MaxPool2dScatterPlan, MaxPool2dShapes, MaxPool2dWindows, PoolAxis,
+    ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, GATHER_LAST, INDEX_LIMIT, LANES, LAST, MOST_COLUMNS, PHASES, PLANES,
+    RECIPROCAL_BITS, SAME, SCAN, SCATTER, SCATTER_LAST, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO,
+    MaxPool2d, MaxPool2dForwardPlan, MaxPool2dGatherPlan, MaxPool2dLastPlan, MaxPool2dMasksPlan, MaxPool2dScatterPlan,
+    MaxPool2dShapes, MaxPool2dWindows, PoolAxis,
 )
 from aclnn_bw._core.names cimport TEXT, choose, name, snprintf
 from aclnn_bw._core.operators cimport add_pair, start_executor
@@ -25,6 +26,7 @@ cdef extern from "operators.h":
         ACROSS_KERNEL "ACLNN_BW_KERNEL_max_pool2d_across"
         FORWARD_KERNEL "ACLNN_BW_KERNEL_max_pool2d_forward"
         GATHER_KERNEL "ACLNN_BW_KERNEL_max_pool2d_gather"
+        LAST_KERNEL "ACLNN_BW_KERNEL_max_pool2d_last"
         MASKS_KERNEL "ACLNN_BW_KERNEL_max_pool2d_masks"
         SCATTER_KERNEL "ACLNN_BW_KERNEL_max_pool2d_scatter"
         MAX_POOL2D_WITH_MASK "ACLNN_BW_MAX_POOL2D_WITH_MASK"
@@ -46,6 +48,11 @@ cdef enum:
     MIDDLE_PLANE = 16384
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
     LEAST_BAND = 8                  # rows; in lower bands a unit's own work shows
+    # Vectors of a window's positions (asked_vectors): GATHER_LAST takes 0.25 to 1.1 of SCATTER_LAST's time up to so
+    # many, 0.9 to 7 times as long beyond them; of bits, to a position of gradInput, 0.07 to 1.05 of SCATTER's.
+    MOST_ASKED = 9
+    MOST_ASKED_HALVES = 16          # which SCATTER_LAST widens and narrows apart
+    BITS_LAST = 40
     GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
     ROWS_BYTES = 16384              # rows of the image that the forward works on at a time: half an L1 cache
     TALL_BYTES = 262144             # of tall kernels: a quarter of an L2 cache
@@ -250,6 +257,76 @@ cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t ite
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
+cdef bint are_last(const MaxPool2d* pool) noexcept nogil:
+    """Whether channels lie side by side in both tensors of numbers, enough of them for every vector."""
+    return (pool.algorithm != EACH and not pool.reduced and pool.channels >= LANES
+            and pool.image_strides[1] == 1 and pool.pooled_strides[1] == 1)
+
+
+cdef int64_t asked_vectors(const MaxPool2d* pool, const Context* context, int64_t real) noexcept nogil:
+    """Of 16 channels of a window, at all of its positions: what GATHER_LAST takes for it."""
+    return quotient(least(pool.kernel_size, INDEX_LIMIT) * LANES * real, context.kernels.vector_bytes)
+
+
+cdef bint goes_last(const MaxPool2d* pool, const Context* context, int64_t item, int64_t real) noexcept nogil:
+    """GATHER_LAST or SCATTER_LAST. Of bits there is the first alone: SCATTER finds the places of all channels of a word
+    at once, and keeps kernels of so many positions that it gains more by that than it loses by transposing."""
+    cdef int64_t bits = BITS_LAST
+    if context.kernels.vector_bytes == 16:
+        bits = BITS_LAST // 4 if item == 2 else BITS_LAST // 2
+    return are_last(pool) and (pool.argmax or asked_vectors(pool, context, real)
+                               <= bits * least(pool.h.stride, LANES) * least(pool.w.stride, LANES))
+
+
+cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int64_t item, int64_t real,
+                            bint apart) noexcept nogil:
+    """The units and the scratch of GATHER_LAST and SCATTER_LAST, or -1 if that would hold no row; `apart`: each kernel
+    column is summed by itself."""
+    cdef MaxPool2d* pool = &plan.pool
+    cdef PoolAxis* h = &pool.h
+    cdef int64_t batch = quotient(pool.units, pool.groups)
+    cdef int64_t few = MOST_ASKED_HALVES if item == 2 and context.kernels.vector_bytes == LANE_MASKS else MOST_ASKED
+    cdef bint scattered = pool.argmax and not apart and asked_vectors(pool, context, real) > few
+    cdef bint packed = pool.argmax and (pool.index_item == 8 or pool.index_strides[1] != 1)
+    cdef bint in_place = not scattered or (item == real
+                                           and pool.image_strides[2] == pool.w.size * pool.image_strides[3])
+    # A channel's bytes for the rows of windows that reach a row of sums, and for that.
+    cdef int64_t windows = (least(h.terms, h.out) + 1) * pool.w.out
+    cdef int64_t row = pool.w.size * real
+    cdef int64_t blocks = quotient(L2_BYTES // 2, windows * LANES * (item + 4))
+    cdef int64_t size = 0
+    cdef int64_t channels
+    if not in_place:
+        blocks = least(blocks, quotient(SCRATCH_BYTES // 2, row * LANES))
+    # Rows of windows stay in the L2 cache until they are read again.
+    channels = group_channels(pool.channels, blocks, ceil_div(
+        UNITS_PER_THREAD * context.threads, batch * ceil_div(h.size, LEAST_BAND)) if context.threads > 1 else 1)
+    if (packed and windows * 2 * LANES * 4 > SCRATCH_BYTES // 2) or (
+            not in_place and row * 2 * LANES > SCRATCH_BYTES // 2):
+        return -1
+    pool.algorithm = SCATTER_LAST if scattered else GATHER_LAST
+    plan.apart = apart
+    plan.in_place = in_place
+    pool.packed = packed
+    pool.lanes = channels
+    pool.groups = count_groups(pool.channels, channels)
+    pool.units = batch * pool.groups
+    channels = widest_group(pool.channels, channels)
+    pool.band = h.size
+    if packed:
+        pool.band = most(1, (quotient(SCRATCH_BYTES // 2, pool.w.out * channels * 4) - h.terms) * h.stride)
+    if not in_place:
+        pool.band = most(1, least(pool.band, quotient(SCRATCH_BYTES // 2, row * channels)))
+    split_rows(pool, h.size, pool.band, context.threads, h.kernel - h.stride)
+    if packed:
+        size = place_indices(pool, channels, least(h.out, quotient(pool.band - 1, h.stride) + 1 + h.terms), size)
+    if not in_place:
+        size = place(&plan.at_sums, size, pool.band * row * channels)
+    if scattered and item < real:
+        size = place(&plan.at_wide, size, channels * real)
+    return size
+
+
 cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t item, int64_t real,
                           bint apart) noexcept nogil:
     """The bands and the scratch of SCATTER: the sums of a band, of as many channels as fit; `apart`: with sums of its
@@ -382,16 +459,22 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
     # must fit the scratch.
     cdef const MaxPool2d* pool = <const MaxPool2d*>plan
     cdef int32_t known = known_columns(&pool.w)
-    cdef bint small
+    cdef int64_t scratch
+    cdef bint small, compact
     if pool.algorithm == EACH:
         return plan_each(<MaxPool2dScatterPlan*>plan, item, real)
     small = pool.h.size * pool.w.size <= SMALL_PLANE
-    if pool.kernel_size <= 2 * least(pool.w.out, LANES) and (
+    compact = (pool.kernel_size <= 2 * least(pool.w.out, LANES)
+               and (pool.h.terms + 5) * most(pool.w.size, pool.w.out) * real <= SCRATCH_BYTES)
+    if goes_last(pool, context, item, real):
+        scratch = plan_last_sums(<MaxPool2dLastPlan*>plan, context, item, real, known == SAME and compact)
+        if scratch >= 0:
+            return scratch
+    if compact and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
             known == SAME or not small or pool.w.out > SMALL_ROW) and (
             (context.kernels.vector_bytes == LANE_MASKS and not (pool.argmax and pool.w.out < LANES))
-            or not scatters_sooner(pool, known, item, real)) and (
-            (pool.h.terms + 5) * most(pool.w.size, pool.w.out) * real <= SCRATCH_BYTES):
+            or not scatters_sooner(pool, known, item, real)):
         # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
         # indices, which leave the vectors of GATHER mostly empty.
         if known == SAME and pool.argmax and (
@@ -562,6 +645,8 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
     if pool.algorithm == GATHER:
         kernel = GATHER_KERNEL
         (<MaxPool2dGatherPlan*>executor.plan).far = bytes > FAR_BYTES
+    elif pool.algorithm in (GATHER_LAST, SCATTER_LAST):
+        kernel = LAST_KERNEL
     set_work(executor, context, context.kernels.row[kernel][slot_of(grad_output.dtype)], pool.units, bytes, scratch)
     return SUCCESS
 
@@ -647,10 +732,8 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t item) noexcept nogi
 
 
 cdef bint is_last(const MaxPool2d* pool) noexcept nogil:
-    """Channels lie side by side everywhere, enough of them for every vector."""
-    return (pool.index_argument == ARG_INDICES and pool.algorithm != EACH and not pool.reduced
-            and pool.channels >= LANES and pool.image_strides[1] == 1 and pool.pooled_strides[1] == 1
-            and pool.index_strides[1] == 1)
+    """Those of indices likewise."""
+    return pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1 and are_last(pool)
 
 
 cdef int64_t plan_last(MaxPool2d* pool, int64_t threads) noexcept nogil:

@@ -44,7 +44,7 @@ cdef inline Unit first_unit(const MaxPool2d* pool, const char* mask, int64_t beg
 
 cdef inline void see_unit(const MaxPool2d* pool, const char* mask, Unit* u) noexcept nogil:
     u.rows = least(pool.band, pool.h.size - u.ih)
-    u.lanes = least(pool.lanes, pool.channels - u.group * pool.lanes)
+    u.lanes = pool.lanes if u.group + 1 < pool.groups else pool.channels - u.group * pool.lanes
     u.channel = u.n * pool.channels + u.group * pool.lanes
     u.pooled = u.n * pool.pooled_strides[0] + u.group * pool.lanes * pool.pooled_strides[1]
     u.image = u.n * pool.image_strides[0] + u.group * pool.lanes * pool.image_strides[1]

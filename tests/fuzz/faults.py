@@ -103,7 +103,7 @@ _UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
 _PAD_FORWARD, _COPIES = "_kernels/replication_pad2d_forward.pyx", "_kernels/copies.pxd"
 _IM2COL_FORWARD, _IM2COL_PLANES = "_kernels/im2col_forward.pyx", "_kernels/im2col_planes.pxd"
 _IM2COL_TABLE = "_kernels/im2col_table.pyx"
-_ACROSS = "_kernels/max_pool2d_across.pyx"
+_ACROSS, _MAX_LAST = "_kernels/max_pool2d_across.pyx", "_kernels/max_pool2d_last.pyx"
 _AVERAGES, _AVG_WINDOWS = "_kernels/avg_pool2d_forward.pyx", "_kernels/avg_pool2d_windows.pxd"
 _AVERAGES_ACROSS = "_kernels/avg_pool2d_forward_across.pyx"
 _UP_FORWARD = "_kernels/upsample_nearest_exact1d_forward.pyx"
@@ -929,6 +929,34 @@ FAULTS = [
     Fault(_PLANES, "                    to[i * width + c] = row[c * strides[1]]",
           "                    to[i * width + c] = row[(c - FAULT * (c > 0)) * strides[1]]",
           "ACROSS: channels of any stride are those before them"),
+    # ---- gradients with channels last on both sides
+    Fault(_MAX_LAST, "a.end = least(a.q + 1, axis.out)", "a.end = least(a.q + 1, axis.out - FAULT)",
+          "GATHER_LAST: the last window is forgotten"),
+    Fault(_MAX_LAST, "a.phase < axis.kernel - (axis.terms - 1) * axis.stride",
+          "a.phase < axis.kernel - (axis.terms - 1) * axis.stride - FAULT",
+          "GATHER_LAST: the last kernel position that a window more has"),
+    Fault(_MAX_LAST, "    if shift + lanes <= LANES:", "    if shift + lanes <= LANES + FAULT * LANES:",
+          "GATHER_LAST: bits of the second word under a vector"),
+    Fault(_MAX_LAST, "        c = least(c, b.channels - lanes)\n        sums[0]",
+          "        c = least(c, b.channels - lanes - FAULT * (b.channels > lanes))\n        sums[0]",
+          "GATHER_LAST: the last channel behind whole vectors"),
+    Fault(_MAX_LAST, "if apart and columns > 2:", "if apart and columns > 2 + FAULT:",
+          "GATHER_LAST: the sum of the third kernel column"),
+    Fault(_MAX_LAST, "index = (<const int64_t*>source)[c]", "index = (<const int64_t*>source)[c - FAULT * (c == 9)]",
+          "channels last: an int64 index is that of the channel before"),
+    Fault(_MAX_LAST, "columns = <uint32_t>(least(left + pool.w.kernel, pool.w.size) - iw)",
+          "columns = <uint32_t>(least(left + pool.w.kernel, pool.w.size) - iw + FAULT)",
+          "channels last: an index one column beyond its window is accepted"),
+    Fault(_MAX_LAST, "        while c < b.channels:\n            c = least(c, b.channels - lanes)\n",
+          "        while c < b.channels - 3 * FAULT:\n            c = least(c, b.channels - lanes)\n",
+          "channels last: indices of the last channels are not checked"),
+    Fault(_MAX_LAST, "if whole or at < positions:", "if whole or at < positions - FAULT:",
+          "SCATTER_LAST: the last position of a band"),
+    Fault(_MAX_LAST, "memset(sums, 0, <size_t>(positions * along) * sizeof(real))",
+          "memset(sums, 0, <size_t>((positions - FAULT) * along) * sizeof(real))",
+          "SCATTER_LAST: the last position is not cleared"),
+    Fault(_MAX_LAST, "u.group * pool.lanes // LANES)", "u.group * pool.lanes // LANES * (1 - FAULT))",
+          "GATHER_LAST: all groups of channels read the words of the first"),
     # ---- masks from and to indices
     Fault(_MASKS, "end = least(n, quotient(room, pool.w.stride) + 1)",
           "end = least(n, quotient(room, pool.w.stride) + 1 - FAULT)",

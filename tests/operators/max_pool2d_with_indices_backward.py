@@ -76,6 +76,14 @@ def digested_groups():
                     BOTH_WAYS, ((1, 19, 6, 33), (1, 5, 7, 7)), ("plain", "special"))
             ]  # fmt: skip
             yield f"{bits} k{kernel} s{stride} p{padding}, layouts", Group(calls)
+        calls = [
+            pool((1 + number % 2, channels, 9, width), kernel, stride, padding, number % 3 == 0, bits=bits, kind=kind,
+                layout=layout, out=layout)
+            for number, ((kernel, stride, padding), (channels, width), kind, layout) in enumerate(product(
+                (*KNOWN, (1, 1, 0), (5, 2, 2), ((5, 3), 1, (2, 1)), (4, 3, 2), (7, 7, 0)),
+                ((16, 7), (18, 16), (45, 13)), ("plain", "special"), ("channels_last", "channels_last_reversed")))
+        ]  # fmt: skip
+        yield f"{bits} channels last on both sides", Group(calls)
         for name, batch, dtypes in ("wider", 4, WIDER), ("halves", 8, HALVES):
             far = [
                 pool((batch, 64, 112, 112), 3, 2, 1, bits=bits), pool((batch, 64, 112, 112), 2, 2, bits=bits),

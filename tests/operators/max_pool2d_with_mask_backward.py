@@ -141,6 +141,15 @@ def digested_groups():
         ]  # fmt: skip
         yield f"{mask} any bits", Group(calls)
         calls = [
+            pool((1 + number % 2, channels, 9, width), kernel, stride, padding, number % 3 == 0, kind=kind, mask=mask,
+                bits=bits, layout=layout, out=layout)
+            for number, ((kernel, stride, padding), (channels, width), (bits, kind), layout) in enumerate(product(
+                (*geometries, (1, 1, 0), ((5, 3), 1, (2, 1)), (4, 3, 2)), ((16, 7), (18, 16), (45, 13)),
+                (("one", "special"), ("any", "plain"), ("outside", "plain")),
+                ("channels_last", "channels_last_reversed")))
+        ]  # fmt: skip
+        yield f"{mask} channels last on both sides", Group(calls)
+        calls = [
             pool((2, 18, 9, width), kernel, stride, padding, kind=kind, mask=mask, product="Ascend910")
             for (kernel, stride, padding), width, kind in product(geometries, (7, 30), ("plain", "special"))
         ]

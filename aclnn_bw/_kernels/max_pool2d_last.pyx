@@ -1,0 +1,388 @@
+# cython: cdivision=True
+"""MaxPool2dWithMaskBackward and MaxPool2dWithIndicesBackward, GATHER_LAST and SCATTER_LAST: channels lie side by side
+in gradOutput and in gradInput.
+
+The formula, its order and its bytes are those of max_pool2d_gather.pyx and max_pool2d_scatter.pyx, whose vectors hold
+positions or windows of one row; here a vector holds channels of one of them, and nothing is transposed but indices that
+lie otherwise: these, and those of 64 bits, are packed for the rows of windows that a band reads. GATHER_LAST asks the
+windows that hold a position, one after the other; of a bit mask, a word has the channels of a vector. SCATTER_LAST adds
+once for each window and channel, of indices of many kernel positions. All indices of a band are checked before its
+first sum.
+
+Bounds. Of a position's windows those are summed that exist (`Along`). There are 16 channels or more: the last that are
+worked on at a time overlap those before, and so do the two words in which they lie; bits beyond the last channel are
+shifted out. GATHER_LAST compares an index; SCATTER_LAST adds at one that has been checked, if the band has it.
+
+`python -m benchmarks.strided` measures.
+"""
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
+from aclnn_bw._core.max_pool2d cimport LANES, SCATTER_LAST, MaxPool2d, MaxPool2dLastPlan, PoolAxis
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._kernels.choose cimport add_if_equal, add_lanes, count_up, lanes_of_bits, load_indices
+from aclnn_bw._kernels.max_pool2d_indices cimport any_sign, end_window, first_place, first_window, index_at
+from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, next_unit
+from aclnn_bw._kernels.planes cimport turn
+from aclnn_bw._kernels.rows cimport narrow_row, widen_row
+from aclnn_bw._kernels.simd cimport (
+    MOST_LANES, VECTOR_BYTES, add, bfloat, element, half, lanes_of_4, load, real, simd_least_4, simd_load, simd_store,
+    simd_zero, store, sum_bytes, vector, zero,
+)
+
+# The windows [begin, end) of a position, position + pad = q*stride + phase: those that exist, none where end <= begin.
+cdef struct Along:
+    int64_t q
+    int64_t phase
+    int64_t begin
+    int64_t end
+
+# A unit's rows, and how far apart they are: gradients in elements, words or indices in bytes.
+cdef struct Band:
+    const char* mask        # window (0, 0)
+    int64_t grad_down
+    int64_t grad_along
+    int64_t mask_down       # to the next window that holds the same position
+    int64_t mask_along
+    int64_t word_block      # to the word of the next 16 channels
+    int64_t channels
+
+
+cdef inline void find_windows(const PoolAxis* axis, Along* a) noexcept nogil:
+    a.begin = most(a.q - axis.terms + (1 if a.phase < axis.kernel - (axis.terms - 1) * axis.stride else 2), 0)
+    a.end = least(a.q + 1, axis.out)
+
+
+cdef inline void start(const PoolAxis* axis, Along* a, int64_t position) noexcept nogil:
+    a.q = quotient(position + axis.pad, axis.stride)
+    a.phase = position + axis.pad - a.q * axis.stride
+    find_windows(axis, a)
+
+
+cdef inline void go_on(const PoolAxis* axis, Along* a) noexcept nogil:
+    a.phase += 1
+    if a.phase == axis.stride:
+        a.phase = 0
+        a.q += 1
+    find_windows(axis, a)
+
+
+cdef inline unsigned channel_bits(const char* words, int64_t block, int64_t channel, int64_t lanes) noexcept nogil:
+    """Of `lanes` channels from `channel` on, at any address; those beyond the first word's are in the next."""
+    cdef int64_t shift = channel & (LANES - 1)
+    cdef uint16_t word, further
+    words += (channel - shift) // LANES * block
+    memcpy(&word, words, sizeof(word))
+    if shift + lanes <= LANES:
+        return <unsigned>word >> shift
+    memcpy(&further, words + block, sizeof(further))
+    return (<unsigned>word | <unsigned>further << <unsigned>LANES) >> shift
+
+
+cdef inline void add_window(vector* sum, const element* grad, const char* mask, const Band* b, const vector* wanted,
+                            int64_t channel, bint indexed) noexcept nogil:
+    """The gradients of a window, of the channels whose maximum lies at the position."""
+    cdef vector seen
+    cdef unsigned bits
+    if indexed:
+        seen = load_indices(mask + 4 * channel, grad)
+        add_if_equal(sum, &seen, wanted, grad + channel, False)
+    else:
+        bits = channel_bits(mask, b.word_block, channel, VECTOR_BYTES // sum_bytes(grad))
+        add_lanes(sum, load(grad + channel, <vector*>NULL), lanes_of_bits(bits, grad), grad)
+
+
+cdef inline void sum_position(element* to, const element* grad, const char* mask, const Band* b, const vector* wanted,
+                              int64_t rows, int64_t columns, bint indexed, bint apart) noexcept nogil:
+    """Of `rows` x `columns` windows; `apart`: each of at most 3 columns is summed by itself."""
+    cdef int64_t lanes = VECTOR_BYTES // sum_bytes(to)
+    cdef int64_t c = 0
+    cdef int64_t _, column, grad_at, mask_at
+    cdef vector[3] sums
+    while c < b.channels:
+        c = least(c, b.channels - lanes)
+        sums[0] = sums[1] = sums[2] = zero(<vector*>NULL)
+        grad_at = mask_at = 0
+        for _ in range(rows):
+            for column in range(columns):
+                add_window(&sums[column if apart else 0], grad + grad_at + column * b.grad_along,
+                           mask + mask_at + column * b.mask_along, b, wanted, c, indexed)
+            grad_at += b.grad_down
+            mask_at += b.mask_down
+        if apart and columns > 1:
+            sums[0] = add(sums[0], sums[1], to)
+        if apart and columns > 2:
+            sums[0] = add(sums[0], sums[2], to)
+        store(to + c, sums[0])
+        c += lanes
+
+
+cdef inline void sum_columns(element* to, const element* grad, const char* mask, const Band* b, const vector* wanted,
+                             int64_t rows, int64_t columns, bint indexed, bint apart) noexcept nogil:
+    """Few columns are unrolled."""
+    if columns == 1:
+        sum_position(to, grad, mask, b, wanted, rows, 1, indexed, apart)
+    elif columns == 2:
+        sum_position(to, grad, mask, b, wanted, rows, 2, indexed, apart)
+    elif columns == 3:
+        sum_position(to, grad, mask, b, wanted, rows, 3, indexed, apart)
+    else:
+        sum_position(to, grad, mask, b, wanted, rows, columns, indexed, False)
+
+
+cdef void sum_row(const MaxPool2dLastPlan* plan, element* to, const element* grad_output__hwc, const Band* b,
+                  int64_t ih, const Along* h, bint indexed) noexcept nogil:
+    """A row of gradInput."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t rows = h.end - h.begin
+    cdef int64_t iw, columns
+    cdef const element* grad
+    cdef const char* mask
+    cdef vector wanted
+    cdef Along w
+    simd_zero(&wanted)
+    start(&pool.w, &w, 0)
+    for iw in range(pool.w.size):
+        columns = w.end - w.begin
+        grad = grad_output__hwc + h.begin * b.grad_down + w.begin * b.grad_along
+        mask = b.mask
+        if indexed:
+            mask += h.begin * b.mask_down + w.begin * b.mask_along
+            wanted = count_up(<int32_t>(ih * pool.w.size + iw), 0, to)
+        else:
+            mask += 2 * (((ih + pool.h.pad - h.begin * pool.h.stride) * pool.w.kernel
+                          + iw + pool.w.pad - w.begin * pool.w.stride) * pool.pitch + h.begin * pool.w.out + w.begin)
+        if plan.apart:
+            sum_columns(to, grad, mask, b, &wanted, rows, columns, indexed, True)
+        else:
+            sum_columns(to, grad, mask, b, &wanted, rows, columns, indexed, False)
+        to += pool.image_strides[3]
+        go_on(&pool.w, &w)
+
+
+cdef void pack_row(const MaxPool2d* pool, int32_t* to, const char* source, int64_t channels) noexcept nogil:
+    """A row of windows' indices, channels side by side. What int32 does not hold lies in no window, and nor does -1."""
+    cdef int64_t along = pool.index_item * pool.index_strides[3]
+    cdef int64_t across = pool.index_item * pool.index_strides[1]
+    cdef int64_t _, c, index
+    if along == 4:
+        turn(to, channels, source, pool.index_strides[1], channels, pool.w.out, 4, False)
+        return
+    for _ in range(pool.w.out):
+        if across == 8:
+            for c in range(channels):
+                index = (<const int64_t*>source)[c]
+                to[c] = <int32_t>index if index >> 31 == 0 else -1
+        elif pool.index_item == 8:
+            for c in range(channels):
+                index = (<const int64_t*>(source + c * across))[0]
+                to[c] = <int32_t>index if index >> 31 == 0 else -1
+        else:
+            for c in range(channels):
+                to[c] = (<const index_at*>(source + c * across))[0]
+        to += channels
+        source += along
+
+
+cdef bint row_missed(const MaxPool2d* pool, const char* seen, const Band* b, int64_t oh) noexcept nogil:
+    """Whether some index of a row of windows lies outside its window (max_pool2d_indices.pxd)."""
+    cdef int64_t lanes = VECTOR_BYTES // 4
+    cdef int64_t ih = most(oh * pool.h.stride - pool.h.pad, 0)
+    cdef int64_t rows = least(oh * pool.h.stride - pool.h.pad + pool.h.kernel, pool.h.size) - ih
+    cdef uint32_t width = <uint32_t>pool.w.size
+    cdef int64_t ow, iw, left, row, c
+    cdef uint32_t columns, first
+    cdef lanes_of_4 distance, shortest, missed
+    cdef uint32_t[MOST_LANES] lane
+    simd_zero(&missed)
+    for ow in range(pool.w.out):
+        left = ow * pool.w.stride - pool.w.pad
+        iw = most(left, 0)
+        columns = <uint32_t>(least(left + pool.w.kernel, pool.w.size) - iw)
+        first = <uint32_t>(ih * pool.w.size + iw)
+        c = 0
+        while c < b.channels:
+            c = least(c, b.channels - lanes)
+            simd_load(&distance, seen + 4 * c)
+            distance = distance - first
+            shortest = distance
+            row = 1
+            while row < rows:
+                distance = distance - width
+                simd_least_4(&shortest, &shortest, &distance)
+                row += 1
+            missed |= shortest | (columns - 1 - shortest)
+            c += lanes
+        seen += b.mask_along
+    simd_store(<uint32_t*>lane, &missed)
+    return any_sign(<const uint32_t*>lane, lanes)
+
+
+cdef bint find_indices(const MaxPool2dLastPlan* plan, Band* b, const Unit* u, char* scratch) noexcept nogil:
+    """Those of all windows that the rows lie in, packed if they do not lie as they are looked up. False if one lies
+    outside its window."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t oh = first_window(&pool.h, u.ih)
+    cdef int64_t end = end_window(&pool.h, u.ih + u.rows - 1)
+    cdef int64_t down = pool.index_item * pool.index_strides[2]
+    b.mask = u.at
+    b.mask_down = down
+    b.mask_along = 4 * pool.index_strides[3]
+    if pool.packed:
+        b.mask_along = 4 * b.channels
+        b.mask_down = pool.w.out * b.mask_along
+        b.mask = scratch + pool.at_indices - oh * b.mask_down
+    while oh < end:
+        if pool.packed:
+            pack_row(pool, <int32_t*>(b.mask + oh * b.mask_down), u.at + oh * down, b.channels)
+        if row_missed(pool, b.mask + oh * b.mask_down, b, oh):
+            return False
+        oh += 1
+    return True
+
+
+cdef void gather_rows(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const Band* b, const Unit* u,
+                      element* to) noexcept nogil:
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t ih
+    cdef Along h
+    start(&pool.h, &h, u.ih)
+    for ih in range(u.ih, u.ih + u.rows):
+        if pool.argmax:
+            sum_row(plan, to, grad_output__hwc, b, ih, &h, True)
+        else:
+            sum_row(plan, to, grad_output__hwc, b, ih, &h, False)
+        to += pool.image_strides[2]
+        go_on(&pool.h, &h)
+
+
+cdef void add_gradients(real* sums, int64_t along, const real* grad, const char* seen, int64_t channels, uint32_t first,
+                        uint32_t positions, bint whole) noexcept nogil:
+    """Of a window: to each channel's sum at its index, if that is one of `positions` from `first` on, or if all are."""
+    cdef uint32_t at
+    cdef int64_t c
+    for c in range(channels):
+        at = <uint32_t>(<const index_at*>seen)[c] - first
+        if whole or at < positions:
+            sums[at * along + c] += grad[c]
+
+
+cdef void scatter_rows(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const Band* b, const Unit* u,
+                       element* to, char* scratch, const real* summed) noexcept nogil:
+    """The sums of a band, where they are stored or in the scratch."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef real* sums = <real*>(scratch + plan.at_sums)
+    cdef real* wide = <real*>(scratch + plan.at_wide)
+    cdef const real* grad = wide
+    cdef int64_t along = b.channels
+    cdef int64_t positions = u.rows * pool.w.size
+    cdef int64_t oh, i, _
+    cdef const element* source
+    cdef const char* seen
+    if plan.in_place:
+        sums = <real*>to
+        along = pool.image_strides[3]
+    if along == b.channels:
+        memset(sums, 0, <size_t>(positions * along) * sizeof(real))
+    else:
+        for i in range(positions):
+            memset(sums + i * along, 0, <size_t>b.channels * sizeof(real))
+    for oh in range(first_window(&pool.h, u.ih), end_window(&pool.h, u.ih + u.rows - 1)):
+        source = grad_output__hwc + oh * b.grad_down
+        seen = b.mask + oh * b.mask_down
+        for _ in range(pool.w.out):
+            if sizeof(element) == sizeof(real):
+                grad = <const real*>source
+            else:
+                widen_row(<float*>wide, source, b.channels)
+            if pool.bands == 1:
+                add_gradients(sums, along, grad, seen, b.channels, 0, 0, True)
+            else:
+                add_gradients(sums, along, grad, seen, b.channels, <uint32_t>(u.ih * pool.w.size), <uint32_t>positions,
+                              False)
+            source += b.grad_along
+            seen += b.mask_along
+    if plan.in_place:
+        return
+    for i in range(u.rows):
+        store_positions(to + i * pool.image_strides[2], pool.image_strides[3], sums + i * pool.w.size * b.channels,
+                        pool.w.size, b.channels)
+
+
+cdef inline void store_positions(element* to, int64_t along, const real* sums, int64_t n,
+                                 int64_t channels) noexcept nogil:
+    if along == channels:
+        channels *= n
+        n = 1
+    while n > 0:
+        narrow_row(to, sums, channels)
+        to += along
+        sums += channels
+        n -= 1
+
+
+cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const char* words, const Unit* u,
+                   element* to, char* scratch, const real* summed) noexcept nogil:
+    """A band of rows of a group of channels. False if it has met an index outside its window."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef Band b
+    b.channels = u.lanes
+    b.grad_down = pool.pooled_strides[2]
+    b.grad_along = pool.pooled_strides[3]
+    b.word_block = 2 * pool.kernel_size * pool.pitch
+    if not pool.argmax:
+        b.mask = words
+        b.mask_down = 2 * (pool.w.out - pool.h.stride * pool.w.kernel * pool.pitch)
+        b.mask_along = 2 * (1 - pool.w.stride * pool.pitch)
+    elif not find_indices(plan, &b, u, scratch):
+        return False
+    if pool.algorithm == SCATTER_LAST:
+        scatter_rows(plan, grad_output__hwc, &b, u, to, scratch, summed)
+    else:
+        gather_rows(plan, grad_output__hwc, &b, u, to)
+    return True
+
+
+cdef int64_t last(const MaxPool2dLastPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+                  const real* summed, const element* stored) noexcept nogil:
+    """The units [begin, end); the last two arguments give their types only."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t blocks = ceil_div(pool.channels, LANES)
+    cdef int64_t place
+    cdef const char* words
+    cdef Unit u = first_unit(pool, data[2], begin)
+    while begin < end:
+        begin += 1
+        words = data[2] + 2 * (u.n * blocks + u.group * pool.lanes // LANES) * pool.kernel_size * pool.pitch
+        if not sum_unit(plan, <const element*>data[0] + u.pooled, words, &u,
+                        <element*>data[3] + u.image + u.ih * pool.image_strides[2], scratch, summed):
+            place = first_place(pool, &u, end - begin)
+            if place >= 0:
+                return place
+        next_unit(pool, data[2], &u)
+    return ALL_GOOD
+
+
+cdef int64_t last_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return last(<const MaxPool2dLastPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
+
+
+cdef int64_t last_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return last(<const MaxPool2dLastPlan*>plan, data, scratch, begin, end, <const double*>NULL, <const double*>NULL)
+
+
+cdef int64_t last_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return last(<const MaxPool2dLastPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
+
+
+cdef int64_t last_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
+    return last(<const MaxPool2dLastPlan*>plan, data, scratch, begin, end, <const float*>NULL, <const bfloat*>NULL)
+
+
+cdef void max_pool2d_last_kernels(RangeFn* row) noexcept nogil:
+    """Put this instruction set's kernels into their row of the table."""
+    row[<int>SLOT_F32] = last_f32
+    row[<int>SLOT_F64] = last_f64
+    row[<int>SLOT_F16] = last_f16
+    row[<int>SLOT_BF16] = last_bf16
