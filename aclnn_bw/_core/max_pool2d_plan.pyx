@@ -62,6 +62,7 @@ cdef enum:
     FEW_BITS = 16                   # to a kernel position, of all channels of a word
     ACROSS_BYTES = 131072           # of the planes of 16 channels
     ACROSS_WINDOWS = 512
+    LAST_ROW = 8192                 # windows: their places take half a megabyte
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
     EACH_COLUMNS = 65536            # of sums that EACH makes at a time
@@ -273,7 +274,7 @@ cdef bint goes_last(const MaxPool2d* pool, const Context* context, int64_t item,
     at once, and keeps kernels of so many positions that it gains more by that than it loses by transposing."""
     cdef int64_t bits = BITS_LAST
     if context.kernels.vector_bytes == 16:
-        bits = BITS_LAST // 4 if item == 2 else BITS_LAST // 2
+        bits = BITS_LAST // 8 if item == 2 else BITS_LAST // 2
     return are_last(pool) and (pool.argmax or asked_vectors(pool, context, real)
                                <= bits * least(pool.h.stride, LANES) * least(pool.w.stride, LANES))
 
@@ -731,21 +732,36 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t item) noexcept nogi
     return size
 
 
-cdef bint is_last(const MaxPool2d* pool) noexcept nogil:
-    """Those of indices likewise."""
-    return pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1 and are_last(pool)
+cdef bint is_last(const MaxPool2d* pool, const Context* context, int64_t item) noexcept nogil:
+    """Indices of their own lie as the numbers do; a row of a mask's places fits the scratch. Without instructions for
+    16 bits each position of a window is widened again, which costs more than a transposition that does it once."""
+    if pool.index_argument == ARG_INDICES:
+        return pool.index_strides[1] == 1 and are_last(pool)
+    return (are_last(pool) and pool.w.out <= LAST_ROW
+            and (item > 2 or context.kernels.vector_bytes > 16
+                 or pool.kernel_size <= 8 * least(pool.h.stride, LANES) * least(pool.w.stride, LANES)))
 
 
-cdef int64_t plan_last(MaxPool2d* pool, int64_t threads) noexcept nogil:
-    """The units of LAST, which needs no scratch."""
+cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads) noexcept nogil:
+    """The units and the scratch of LAST."""
+    cdef MaxPool2d* pool = &plan.pool
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
+    cdef int64_t band = pool.h.out
+    cdef int64_t size = 0
     pool.algorithm = LAST
     pool.lanes = group_channels(pool.channels, pool.channels, ceil_div(
         UNITS_PER_THREAD * threads, batch * ceil_div(pool.h.out, LEAST_BAND)) if threads > 1 else 1)
     pool.groups = count_groups(pool.channels, pool.lanes)
     pool.units = batch * pool.groups
-    split_rows(pool, pool.h.out, pool.h.out, threads, 0)
-    return 0
+    if pool.index_argument == ARG_MASK:
+        band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
+    split_rows(pool, pool.h.out, band, threads, 0)
+    if pool.index_argument == ARG_MASK:
+        size = place(&plan.at_places, size, pool.band * pool.w.out * LANES * 4)
+        if plan.coded:
+            # The last vector of a row reaches beyond it.
+            size = place(&plan.at_codes, size, LANES * (pool.band * pool.w.out + LANES) * 2)
+    return size
 
 
 cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
@@ -774,8 +790,8 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     if plan.coded:
         band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
     split_rows(pool, pool.h.out, band, context.threads, 0)
-    if is_last(pool):
-        scratch = plan_last(pool, context.threads)
+    if is_last(pool, context, item):
+        scratch = plan_last(plan, context.threads)
         kernel = ACROSS_KERNEL
     elif goes_across(plan, self.dims[0] if self.rank == 4 else 1, context.threads, item):
         scratch = plan_across(plan, item)

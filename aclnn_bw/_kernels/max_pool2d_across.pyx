@@ -1,17 +1,18 @@
 # cython: cdivision=True
-"""MaxPool2dWithMask and MaxPool2dWithIndices, ACROSS, and of the latter LAST: channels lie side by side in a vector,
-and windows come one after the other.
+"""MaxPool2dWithMask and MaxPool2dWithIndices, ACROSS and LAST: channels lie side by side in a vector, and windows come
+one after the other.
 
 The formula, its order and its bytes are those of max_pool2d_forward.pyx, whose vectors hold windows of one row: few to
-a row leave them empty. Here the planes of up to 16 channels are transposed first, so that each position of the image
-has its channels side by side; a window is compared position by position, all channels at once, and maxima and places
-are transposed back. LAST finds the channels side by side in self, out and indices, so nothing is transposed; the last
-channels that are worked on at a time overlap those before.
+a row leave them empty. Here a window is compared position by position, all channels at once. ACROSS transposes small
+planes of up to 16 channels for that, and maxima and places back. LAST finds the channels side by side in self and out,
+16 or more, so no numbers are transposed; the last ones that are worked on at a time overlap those before. Where they
+lie so in indices, too, places are stored there; of a mask they become planes of indices, or codes, row band by row
+band.
 
-Bounds. Windows begin and end in the image, and the scratch holds each of its positions and each window for as many
-channels as are worked on at a time; lanes beyond the last channel hold zeros, or what was there before, and are not
-stored. Codes and words lie as in max_pool2d_forward.pyx. Phase 1 has proved the shapes, and that all windows of a unit
-of ACROSS are one band. LAST needs no scratch, and of 16 channels or more no lane is beyond the last.
+Bounds. Windows begin and end in the image, and the scratch holds each position and each window of what is not worked on
+where it lies, for as many channels as are worked on at a time; lanes beyond the last channel hold zeros, or what was
+there before, and are not stored. Codes and words lie as in max_pool2d_forward.pyx. Phase 1 has proved the shapes, and
+that all windows of a unit of ACROSS are one band. Of LAST no lane is beyond the last channel.
 
 `python -m benchmarks.sweep` measures.
 """
@@ -20,7 +21,7 @@ from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most
 from aclnn_bw._core.max_pool2d cimport LANES, LAST, MaxPool2d, MaxPool2dForwardPlan
-from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._core.types cimport ALL_GOOD, ARG_INDICES, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport make_words
 from aclnn_bw._kernels.planes cimport load_planes, store_planes, turn
@@ -29,12 +30,17 @@ from aclnn_bw._kernels.simd cimport (
     vector,
 )
 
-# Where the maxima of the channels that are worked on go.
+# The channels that are worked on, where they lie side by side: in the scratch, or LAST in self and out. Distances in
+# elements.
 cdef struct Work:
-    char* image             # [position][channel], as they are stored
-    char* maxima            # [window][channel], likewise
-    char* places            # of 2 bytes, if they become codes, or 4
-    int64_t width           # channels in a row of these
+    const char* image       # as it is stored
+    int64_t image_down
+    int64_t image_along
+    char* maxima            # likewise
+    int64_t maxima_down
+    int64_t maxima_along
+    char* places            # [window][channel], of 2 bytes, if they become codes, or 4
+    int64_t width           # channels
 
 
 cdef inline int64_t channels_at_once(const real* compared) noexcept nogil:
@@ -74,27 +80,30 @@ cdef inline void compare_window(const element* at, int64_t rows, int64_t columns
         simd_cut(places + lanes * place_bytes, &where_1, sizeof(real), <size_t>place_bytes)
 
 
-cdef void compare_planes(const MaxPool2dForwardPlan* plan, const Work* work, const element* stored,
-                         const real* compared) noexcept nogil:
+cdef void compare_rows(const MaxPool2dForwardPlan* plan, const Work* work, int64_t oh, int64_t end,
+                       const element* stored, const real* compared) noexcept nogil:
+    """The rows [oh, end) of windows."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t place_bytes = 2 if plan.coded else 4
     cdef int64_t place_pitch = pool.w.size if pool.argmax else pool.w.kernel
-    cdef element* to = <element*>work.maxima
     cdef char* places = work.places
-    cdef int64_t oh, ow, top, left, ih, iw, rows, columns, place
-    for oh in range(pool.h.out):
+    cdef int64_t ow, top, left, ih, iw, rows, columns, place
+    cdef element* to
+    while oh < end:
         top = oh * pool.h.stride - pool.h.pad
         ih = most(top, 0)
         rows = least(top + pool.h.kernel, pool.h.size) - ih
+        to = <element*>work.maxima + oh * work.maxima_down
         for ow in range(pool.w.out):
             left = ow * pool.w.stride - pool.w.pad
             iw = most(left, 0)
             columns = least(left + pool.w.kernel, pool.w.size) - iw
             place = ih * pool.w.size + iw if pool.argmax else (ih - top) * place_pitch + iw - left
-            compare_window(<const element*>work.image + (ih * pool.w.size + iw) * work.width, rows, columns,
-                           pool.w.size * work.width, work.width, place, place_pitch, to, places, place_bytes, compared)
-            to += work.width
+            compare_window(<const element*>work.image + ih * work.image_down + iw * work.image_along, rows, columns,
+                           work.image_down, work.image_along, place, place_pitch, to, places, place_bytes, compared)
+            to += work.maxima_along
             places += place_bytes * work.width
+        oh += 1
 
 
 cdef inline void last_window(const MaxPool2d* pool, const element* at, int64_t rows, int64_t columns, int64_t place,
@@ -138,11 +147,11 @@ cdef void last_rows(const MaxPool2d* pool, const element* image__hwc, element* p
         oh += 1
 
 
-cdef void store_indices(const MaxPool2d* pool, const Work* work, char* to, int64_t channels) noexcept nogil:
-    cdef const int32_t* places = <const int32_t*>work.places
+cdef void store_indices(const MaxPool2d* pool, const int32_t* places, int64_t width, char* to, int64_t rows,
+                        int64_t channels) noexcept nogil:
+    """The places of `rows` rows of windows, `width` to a window, of which the first `channels` are stored."""
     cdef int64_t apart = pool.index_item * pool.index_strides[1]
     cdef int64_t along = pool.index_item * pool.index_strides[3]
-    cdef int64_t rows = pool.h.out
     cdef int64_t n = pool.w.out
     cdef int64_t c, i
     if pool.index_strides[3] == 1 and pool.index_strides[2] == n:
@@ -152,35 +161,46 @@ cdef void store_indices(const MaxPool2d* pool, const Work* work, char* to, int64
         if pool.index_item == 8:
             for c in range(channels):
                 for i in range(n):
-                    (<int64_t*>(to + c * apart + i * along))[0] = places[i * work.width + c]
+                    (<int64_t*>(to + c * apart + i * along))[0] = places[i * width + c]
         elif along == 4:
-            turn(to, pool.index_strides[1], places, work.width, n, channels, 4, False)
+            turn(to, pool.index_strides[1], places, width, n, channels, 4, False)
         else:
             for c in range(channels):
                 for i in range(n):
-                    (<index_at*>(to + c * apart + i * along))[0] = places[i * work.width + c]
-        places += n * work.width
+                    (<index_at*>(to + c * apart + i * along))[0] = places[i * width + c]
+        places += n * width
         to += pool.index_item * pool.index_strides[2]
         rows -= 1
 
 
-cdef void set_bits(const MaxPool2d* pool, const Work* work, char* words, int64_t lane,
+cdef void set_bits(const MaxPool2d* pool, const int32_t* places, int64_t width, char* words, int64_t n, int64_t lane,
                    int64_t channels) noexcept nogil:
     """words[place*pitch + i] |= the bit of each channel, at any address."""
-    cdef const int32_t* places = <const int32_t*>work.places
     cdef uint16_t word
     cdef int64_t i, c, at
-    for i in range(pool.h.out * pool.w.out):
+    for i in range(n):
         for c in range(channels):
             at = 2 * (places[c] * pool.pitch + i)
             memcpy(&word, words + at, sizeof(word))
             word |= <uint16_t>(1 << (lane + c))
             memcpy(words + at, &word, sizeof(word))
-        places += work.width
+        places += width
 
 
-cdef void fill_words(const MaxPool2d* pool, char* words, const uint16_t* codes, int64_t lanes) noexcept nogil:
-    cdef int64_t n = pool.h.out * pool.w.out
+cdef void clear_words(const MaxPool2dForwardPlan* plan, char* words, int64_t oh, int64_t rows) noexcept nogil:
+    """Of rows of windows, what is not filled: all, or what lies behind the last row."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t end = (oh + rows) * pool.w.out
+    cdef int64_t first = end if plan.coded else oh * pool.w.out
+    cdef int64_t k
+    if oh + rows == pool.h.out:
+        end = pool.pitch
+    for k in range(pool.kernel_size if first < end else 0):
+        memset(words + 2 * (k * pool.pitch + first), 0, <size_t>(2 * (end - first)))
+
+
+cdef void fill_words(const MaxPool2d* pool, char* words, const uint16_t* codes, int64_t lanes,
+                     int64_t n) noexcept nogil:
     cdef int64_t k = 0
     while k < pool.kernel_size:
         make_words(words, words + 2 * pool.pitch if k + 1 < pool.kernel_size else words, codes, n, lanes, k, n)
@@ -188,72 +208,107 @@ cdef void fill_words(const MaxPool2d* pool, char* words, const uint16_t* codes, 
         k += 2
 
 
-cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
-                    const real* compared, const element* stored) noexcept nogil:
-    """The units [begin, end), groups of channels, of LAST of a band of rows; the last two arguments give their types
-    only."""
+cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const element* image__chw, element* out__chw,
+                        char* mask, char* scratch, int64_t oh, int64_t rows, int64_t lanes, int64_t before,
+                        const real* compared) noexcept nogil:
+    """Rows of windows of up to 16 channels from the first on that `mask` has; if they lie where they are worked on,
+    `before` of them are there to fill the vectors, and are worked on again."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t windows = pool.h.out * pool.w.out
-    cdef int64_t share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)
+    cdef int64_t n = rows * pool.w.out
     cdef uint16_t* codes = <uint16_t*>(scratch + plan.at_codes)
-    cdef int64_t n, group, lanes, lane, c, k, channels, first
-    cdef char* words = NULL
-    cdef Work work
-    if pool.algorithm == LAST:
-        while begin < end:
-            k = begin // pool.groups
-            group = begin - k * pool.groups
-            c = group * pool.lanes
-            n = k // pool.bands
-            k = (k - n * pool.bands) * pool.band
-            # The last group has what is left, too.
-            last_rows(pool, <const element*>data[0] + n * pool.image_strides[0] + c,
-                      <element*>data[1] + n * pool.pooled_strides[0] + c,
-                      data[2] + (n * pool.index_strides[0] + c) * pool.index_item,
-                      pool.lanes if group + 1 < pool.groups else pool.channels - c, k,
-                      least(k + pool.band, pool.h.out), compared)
-            begin += 1
-        return ALL_GOOD
-    work.image = scratch + plan.at_rows
-    work.maxima = scratch + plan.at_maxima
-    work.places = scratch + plan.at_places
-    work.width = channels_at_once(compared)
-    memset(work.image, 0, <size_t>(pool.h.size * pool.w.size * work.width) * sizeof(element))
-    while begin < end:
-        # What no window uses of the container is zeroed in equal shares.
-        first = least(pool.mask_end + begin * share, pool.mask_bytes)
-        memset(data[2] + first, 0, <size_t>(least(first + share, pool.mask_bytes) - first))
-        n = begin // pool.groups
-        group = begin - n * pool.groups
-        lanes = least(pool.lanes, pool.channels - group * pool.lanes)
-        if not pool.argmax:
-            words = data[2] + 2 * begin * pool.kernel_size * pool.pitch
-            if not plan.coded:
-                memset(words, 0, <size_t>(2 * pool.kernel_size * pool.pitch))
-            else:
-                for k in range(pool.kernel_size):
-                    memset(words + 2 * (k * pool.pitch + windows), 0, <size_t>(2 * (pool.pitch - windows)))
-        lane = 0
-        while lane < lanes:
-            c = group * pool.lanes + lane
-            channels = least(work.width, lanes - lane)
-            load_planes(<element*>work.image, work.width,
-                        <const element*>data[0] + n * pool.image_strides[0] + c * pool.image_strides[1],
+    cdef int64_t lane = 0
+    cdef int64_t first = oh * pool.w.out
+    cdef int64_t channels, skip
+    cdef const char* places
+    if not pool.argmax:
+        clear_words(plan, mask, oh, rows)
+    lanes += before
+    while lane < lanes:
+        channels = least(work.width, lanes - lane)
+        if pool.algorithm == LAST:
+            work.image = <const char*>(image__chw + lane - before)
+            work.maxima = <char*>(out__chw + lane - before)
+        else:
+            load_planes(<element*>(scratch + plan.at_rows), work.width, image__chw + lane * pool.image_strides[1],
                         pool.image_strides, pool.h.size, pool.w.size, channels)
-            compare_planes(plan, &work, stored, compared)
-            store_planes(<element*>data[1] + n * pool.pooled_strides[0] + c * pool.pooled_strides[1],
-                         pool.pooled_strides, <const element*>work.maxima, work.width, pool.h.out, pool.w.out, channels)
-            if plan.coded:
-                turn(codes + lane * windows, windows, work.places, work.width, windows, channels, 2, False)
-            elif pool.argmax:
-                store_indices(pool, &work, data[2] + pool.index_item * (n * pool.index_strides[0]
-                                                                        + c * pool.index_strides[1]), channels)
-            else:
-                set_bits(pool, &work, words, lane, channels)
-            lane += channels
-        if plan.coded:
-            fill_words(pool, words, codes, lanes)
-        begin += 1
+        compare_rows(plan, work, oh, oh + rows, out__chw, compared)
+        if pool.algorithm != LAST:
+            store_planes(out__chw + lane * pool.pooled_strides[1], pool.pooled_strides, <const element*>work.maxima,
+                         work.width, pool.h.out, pool.w.out, channels)
+        # Of the channels that are worked on again nothing else is stored.
+        skip = least(most(before - lane, 0), channels)
+        places = work.places + skip * (2 if plan.coded else 4)
+        if skip == channels:
+            pass
+        elif plan.coded:
+            turn(codes + (lane + skip - before) * n, n, places, work.width, n, channels - skip, 2, False)
+        elif pool.argmax:
+            store_indices(pool, <const int32_t*>places, work.width,
+                          mask + pool.index_item * (oh * pool.index_strides[2]
+                                                    + (lane + skip - before) * pool.index_strides[1]),
+                          rows, channels - skip)
+        else:
+            set_bits(pool, <const int32_t*>places, work.width, mask + 2 * first, n, lane + skip - before,
+                     channels - skip)
+        lane += channels
+    if plan.coded:
+        fill_words(pool, mask + 2 * first, codes, lanes - before, n)
+
+
+cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
+                    const real* compared, const element* stored) noexcept nogil:
+    """The units [unit, end); unit = (n*bands + band)*groups + group. The last two arguments give their types only."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)
+    cdef int64_t blocks = ceil_div(pool.channels, LANES)
+    cdef int64_t n, group, c, oh, rows, channels, lane, first
+    cdef const element* image__chw
+    cdef element* out__chw
+    cdef char* mask
+    cdef Work work
+    work.width = channels_at_once(compared)
+    work.image = scratch + plan.at_rows
+    work.image_down = pool.w.size * work.width
+    work.image_along = work.maxima_along = work.width
+    work.maxima = scratch + plan.at_maxima
+    work.maxima_down = pool.w.out * work.width
+    work.places = scratch + plan.at_places
+    if pool.algorithm == LAST:
+        work.image_down = pool.image_strides[2]
+        work.image_along = pool.image_strides[3]
+        work.maxima_down = pool.pooled_strides[2]
+        work.maxima_along = pool.pooled_strides[3]
+    else:
+        memset(scratch + plan.at_rows, 0, <size_t>(pool.h.size * pool.w.size * work.width) * sizeof(element))
+    while unit < end:
+        # What no window uses of the container is zeroed in equal shares.
+        first = least(pool.mask_end + unit * share, pool.mask_bytes)
+        memset(data[2] + first, 0, <size_t>(least(first + share, pool.mask_bytes) - first))
+        oh = unit // pool.groups
+        group = unit - oh * pool.groups
+        c = group * pool.lanes
+        n = oh // pool.bands
+        oh = (oh - n * pool.bands) * pool.band
+        rows = least(pool.band, pool.h.out - oh)
+        # The last group has what is left, too.
+        channels = pool.lanes if group + 1 < pool.groups else pool.channels - c
+        image__chw = <const element*>data[0] + n * pool.image_strides[0] + c * pool.image_strides[1]
+        out__chw = <element*>data[1] + n * pool.pooled_strides[0] + c * pool.pooled_strides[1]
+        mask = data[2] + pool.index_item * (n * pool.index_strides[0] + c * pool.index_strides[1])
+        if pool.algorithm == LAST and pool.index_argument == ARG_INDICES:
+            last_rows(pool, image__chw, out__chw, mask, channels, oh, oh + rows, compared)
+            channels = 0
+        lane = 0
+        while lane < channels:
+            if not pool.argmax:
+                mask = data[2] + 2 * (n * blocks + (c + lane) // LANES) * pool.kernel_size * pool.pitch
+            first = least(LANES, channels - lane)
+            compare_group(plan, &work, image__chw + lane * pool.image_strides[1],
+                          out__chw + lane * pool.pooled_strides[1], mask, scratch, oh, rows, first,
+                          LANES - first if pool.algorithm == LAST else 0, compared)
+            mask += LANES * pool.index_item * pool.index_strides[1]
+            lane += LANES
+        unit += 1
     return ALL_GOOD
 
 

@@ -101,6 +101,14 @@ def digested_groups():
         ]  # fmt: skip
         yield f"{mask} layouts", Group(calls)
         calls = [
+            pool((1 + number % 2, channels, 9, width), kernel, stride, padding, number % 3 == 0, True, layout=layout,
+                 out=layout, mask=mask, kind=kind)
+            for number, ((kernel, stride, padding), (channels, width), kind, layout) in enumerate(product(
+                (*KNOWN, (5, 2, 2), (3, 3, 0), ((5, 3), 1, (2, 1)), (7, 9, 2), (9, 3, 4)),
+                ((16, 7), (18, 16), (45, 13)), ("coarse", "special"), ("channels_last", "channels_last_reversed")))
+        ]  # fmt: skip
+        yield f"{mask} channels last on both sides", Group(calls)
+        calls = [
             pool((1, 2, 6, width), kernel, stride, padding, False, True, mask=mask)
             for (kernel, stride, padding), width in product(
                 ((3, 2, 1), (2, 2, 0), (3, 1, 1), (5, 9, 2), ((1, 40), (1, 8), 0)), (1000, 4099, 25001))
