@@ -196,6 +196,36 @@ def test_parity(name, dtype, layout):
         assert_same(accelerated(THEIRS[name])(x, *arguments, **keywords), theirs, dtype)
 
 
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "ours"), [((2, 64, 91, 91), 4), ((2, 64, 46, 46), 3), ((4, 64, 8, 8), 0), ((8, 15, 94, 94), 0)]
+)
+def test_large_pools_in_channels_last_are_ours(shape, ours, dtype, monkeypatch):
+    """Results lie as PyTorch's do, whoever computes them."""
+    taken = []
+    run = _kernels.run
+    monkeypatch.setattr(_kernels, "run", lambda *given, **outs: taken.append(run(*given, **outs)) or taken[-1])
+    x, geometry = tensor(shape, dtype, "channels_last"), ([3, 3], [2, 2], [1, 1])
+    y = aten.avg_pool2d(x, *geometry)
+    indices = aten.max_pool2d_with_indices(x, *geometry)[1]
+    of_window = ([1, 1], False, indices)
+    for function, arguments in (
+        (aten.avg_pool2d, (x, *geometry)),
+        (aten.avg_pool2d_backward, (y, x, *geometry, False, True, None)),
+        (aten.max_pool2d_with_indices, (x, *geometry)),
+        (aten.max_pool2d_with_indices_backward, (y, x, *geometry, *of_window)),
+        # A gradient that lies otherwise is PyTorch's to read.
+        (aten.avg_pool2d_backward, (y.contiguous(), x, *geometry, False, True, None)),
+        (aten.max_pool2d_with_indices_backward, (y.contiguous(), x, *geometry, *of_window)),
+    ):
+        theirs = function(*arguments)
+        with module.accelerate():
+            found = function(*arguments)
+        alone = (found,), (theirs,)
+        assert_same(*(alone if isinstance(found, torch.Tensor) else (found, theirs)), dtype)
+    assert taken == [True] * ours
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("ceil_mode", [False, True])
 def test_indices(layout, ceil_mode):

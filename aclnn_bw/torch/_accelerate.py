@@ -108,9 +108,9 @@ def accelerate() -> Iterator[None]:
     Under `aten` these take the kernels of this package: avg_pool2d, max_pool2d_with_indices, im2col, col2im,
     _upsample_nearest_exact1d, the gradients of them, and that of replication_pad2d, so that an unchanged model is
     computed by them, its backward included. Shapes, strides, dtypes and errors stay PyTorch's, values agree within its
-    tolerances. What the kernels lack goes to PyTorch's, and so do pools in channels_last. Blocks nest, and threads may
-    enter and leave as they like; the last one to leave restores what was there. PyTorch's table of kernels has no lock
-    for those who call: enter and leave while no other thread is in the middle of one of these operators.
+    tolerances. What the kernels lack goes to PyTorch's, and so do small pools in channels_last. Blocks nest, and
+    threads may enter and leave as they like; the last one to leave restores what was there. PyTorch's table of kernels
+    has no lock for those who call: enter and leave while no other thread is in the middle of one of these operators.
 
     >>> import torch, aclnn_bw.torch
     >>> with aclnn_bw.torch.accelerate():

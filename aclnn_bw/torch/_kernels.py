@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -28,6 +29,12 @@ COPIED = REAL | {torch.complex64, torch.complex128, torch.uint8, torch.int8, tor
 """What the replication pad copies: the dtypes of PyTorch's kernel."""
 UPSAMPLED = frozenset({torch.float32, torch.float16, torch.bfloat16})
 """float64 has a map of its own in PyTorch, uint8 no gradient."""
+CHANNELS = 16
+"""From so many on, channels_last is read and written as it lies."""
+ELEMENTS = 1 << 18
+"""Of an image in channels_last, where PyTorch's pools are quick: from so many on, ours save more than Python costs."""
+SCATTERED = 1 << 20
+"""Likewise for the gradient of the max pool."""
 
 Ints = Sequence[int]
 
@@ -105,9 +112,12 @@ def is_taken(tensor: Tensor, dtypes: frozenset[torch.dtype] = REAL) -> bool:
     return tensor.dtype in dtypes and tensor.numel() > 0
 
 
-def is_pooled(tensor: Tensor, memory_format: torch.memory_format) -> bool:
-    """Whether the pools of such a tensor are ours: for channels_last PyTorch's gradient of the max pool is quicker."""
-    return is_taken(tensor) and memory_format is torch.contiguous_format
+def is_pooled(tensor: Tensor, shape: Ints, memory_format: torch.memory_format, elements: int = ELEMENTS) -> bool:
+    """Whether a pool of an image of this shape and format, or its gradient, is ours, that reads such a tensor."""
+    return is_taken(tensor) and (
+        memory_format is torch.contiguous_format
+        or (shape[1] >= CHANNELS and prod(shape) >= elements and format_of(tensor) is torch.channels_last)
+    )
 
 
 # ---- average pool ----------------------------------------------------------------------------------------------------
@@ -124,10 +134,11 @@ def avg_pool2d(
 ) -> Tensor:
     """aten::avg_pool2d."""
     shape = None
-    if is_pooled(self, format_of(self)):
+    memory_format = format_of(self)
+    if is_pooled(self, self.shape, memory_format):
         shape = pooled_shape(self.shape, kernel_size, stride, padding, ceil_mode)
     if shape is not None:
-        out = new(self, shape, torch.contiguous_format)
+        out = new(self, shape, memory_format)
         geometry = pair(kernel_size), pair(stride or kernel_size), pair(padding), ceil_mode, count_include_pad
         if run(_native.avg_pool2d, array_of(self), *geometry, divisor_override, out=array_of(out)):
             return out
@@ -149,7 +160,7 @@ def avg_pool2d_backward_of_shape(
 ) -> Tensor | None:
     """Return the gradient of an input of this shape, or None where it is PyTorch's to compute or to refuse."""
     if (
-        is_pooled(grad_output, memory_format)
+        is_pooled(grad_output, shape, memory_format)
         and pooled_shape(shape, kernel_size, stride, padding, ceil_mode) == grad_output.shape
     ):
         grad_input = new(grad_output, shape, memory_format)
@@ -183,10 +194,11 @@ def max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """aten::max_pool2d_with_indices."""
     shape = None
-    if is_pooled(self, format_of(self)) and dilation.count(1) == len(dilation):
+    memory_format = format_of(self)
+    if is_pooled(self, self.shape, memory_format) and dilation.count(1) == len(dilation):
         shape = pooled_shape(self.shape, kernel_size, stride, padding, ceil_mode)
     if shape is not None:
-        out, indices = (new(self, shape, torch.contiguous_format, dtype) for dtype in (None, torch.int64))
+        out, indices = (new(self, shape, memory_format, dtype) for dtype in (None, torch.int64))
         geometry = pair(kernel_size), pair(stride or kernel_size), pair(padding), 1, ceil_mode
         results = {"out": array_of(out), "indices": indices.numpy()}
         if run(_native.max_pool2d_with_indices, array_of(self), *geometry, **results):
@@ -210,7 +222,7 @@ def max_pool2d_with_indices_backward_of_shape(
 ) -> Tensor | None:
     """Return the gradient of an input of this shape, or None where it is PyTorch's to compute or to refuse."""
     if (
-        is_pooled(grad_output, memory_format)
+        is_pooled(grad_output, shape, memory_format, SCATTERED)
         and indices.dtype is torch.int64
         and indices.shape == grad_output.shape == pooled_shape(shape, kernel_size, stride, padding, ceil_mode)
         and dilation.count(1) == len(dilation)
