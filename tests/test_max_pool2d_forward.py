@@ -284,14 +284,15 @@ def test_same_bytes_whatever_layout(layout, mode, mask_layout, rng):
 @every_dtype
 @every_mask_layout
 @pytest.mark.parametrize("shape", [(2, 16, 9, 11), (1, 17, 40, 7), (2, 47, 6, 5), (3, 100, 5, 8), (1, 33, 90, 4)])
-def test_channels_last_on_both_sides(shape, mask_layout, dtype, rng):
-    """Nothing is transposed but places: words are made of codes, or of few bits one by one, indices are planes."""
-    kinds = ((3, 2, 1), (3, 1, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((5, 4), (9, 3), 2), ((9, 5), (2, 4), (4, 2)))
-    for number, (kernel, stride, padding) in enumerate(kinds):
+def test_channels_last(shape, mask_layout, dtype, rng):
+    """Nothing is transposed but places, and maxima that lie otherwise: words are made of codes, or of few bits one by
+    one, indices are planes."""
+    kinds = ((3, 2, 1), (3, 1, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((9, 5), (2, 4), (4, 2)))
+    for number, (kernel, stride, padding) in enumerate(kinds * 2):
         pool = MaxPool(shape, kernel, stride, padding, number % 2 == 1)
         x = np.round(pool.values(rng, dtype)) if number < 3 else pool.values(rng, dtype)
         x.reshape(-1)[rng.integers(x.size, size=3)] = np.inf, np.nan, -np.inf
-        out = Guarded(pool.output_shape, x.dtype, "channels_last", 1)
+        out = Guarded(pool.output_shape, x.dtype, ("channels_last", "contiguous", "columns_reversed")[number % 3], 1)
         mask = Guarded(pool.mask_shape, BYTE, "contiguous", 1)
         with aclnn_bw.num_threads(1 + number % 3):
             two_phase(pool, guarded_copy(x, "channels_last", 1).view, layout=mask_layout, out=out.view, mask=mask.view)
@@ -303,11 +304,14 @@ def test_channels_last_on_both_sides(shape, mask_layout, dtype, rng):
 
 
 @every_mask_layout
-@pytest.mark.parametrize("shape", [(1, 2048, 7, 7), (2, 64, 112, 112), (1, 48, 2000, 3), (1, 40, 30, 3000)])
-def test_channels_side_by_side_are_work_for_all_threads(shape, mask_layout):
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("shape", [(1, 2048, 7, 7), (2, 64, 112, 112), (1, 48, 2000, 3), (1, 40, 30, 6000)])
+def test_channels_side_by_side_are_work_for_all_threads(shape, last, mask_layout):
     """The scratch stays in 2 MiB for each of them."""
     pool = MaxPool(shape, 3, 2, 1)
     x, out = (np.moveaxis(np.empty((s[0], *s[2:], s[1]), np.float32), -1, 1) for s in (shape, pool.output_shape))
+    if not last:
+        out = np.empty(pool.output_shape, np.float32)
     mask = np.empty(pool.mask_shape, np.int8)
     for threads in (1, 2):
         with aclnn_bw.soc("Host", mask_layout=mask_layout), aclnn_bw.num_threads(threads):

@@ -87,14 +87,19 @@ def test_layouts_change_no_bit(rng, dtype, index, layout):
 @every_index
 @pytest.mark.parametrize("shape", [(2, 16, 9, 11), (1, 17, 40, 7), (2, 47, 6, 5), (3, 100, 5, 8), (1, 33, 90, 4)])
 def test_channels_last_everywhere(rng, dtype, index, shape):
-    """Nothing is transposed: maxima and indices are those of contiguous arrays, whatever the bands and threads."""
+    """Nothing is transposed but what lies otherwise: maxima and indices are those of contiguous arrays, whatever the
+    bands and threads."""
     kinds = ((3, 2, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((4, 2), (7, 3), 1))
-    for number, (kernel, stride, padding) in enumerate(kinds):
+    for number, (kernel, stride, padding) in enumerate(kinds * 3):
         pool = Pool(shape, kernel, stride, padding, number % 2 == 1)
         x = np.round(pool.values(rng, dtype)) if number < 2 else pool.values(rng, dtype)
         x.reshape(-1)[rng.integers(x.size, size=3)] = np.inf, np.nan, -np.inf
         wanted = forward(pool, x, indices=np.empty(pool.output_shape, index))
-        out, indices = (Guarded(pool.output_shape, np.dtype(one), "channels_last", 1) for one in (DTYPES[dtype], index))
+        layouts = [("channels_last", "contiguous", "columns_reversed")[one % 3] for one in (number // 4, number // 2)]
+        out, indices = (
+            Guarded(pool.output_shape, np.dtype(one), layout, 1)
+            for one, layout in zip((DTYPES[dtype], index), layouts, strict=True)
+        )
         with a.num_threads(1 + number % 3):
             forward(pool, guarded_copy(x, "channels_last", 1).view, out=out.view, indices=indices.view)
         for guarded, one in zip((out, indices), wanted, strict=True):

@@ -40,7 +40,7 @@ cdef enum MaxPoolAlgorithm:
     PHASES      # forward: a row of the image split by its columns' phases, windows side by side in a vector
     SCAN        # forward: one window after the other
     ACROSS      # forward: likewise, of all channels of a group at once
-    LAST        # forward: likewise, of many channels, which lie side by side in self and out, and in indices
+    LAST        # forward: likewise, of many channels, which lie side by side in self
 
 # One axis: position i lies in window o if and only if 0 <= i + pad - o*stride < kernel. With i + pad = q*stride + r,
 # that is the windows q-m+1 .. q at kernel positions r + t*stride, t = 0 .. m-1.
@@ -134,6 +134,7 @@ cdef struct MaxPool2dLastPlan:
 cdef struct MaxPool2dForwardPlan:
     MaxPool2d pool
     bint coded              # the mask is made from codes of the maxima's positions
+    bint stored_last        # LAST: channels lie side by side in out, too
     int64_t phases          # into which a row of the image is split
     int64_t phase_pitch     # elements between two phases of a row
     int64_t kept            # PHASES: rows of the image that the scratch holds

@@ -62,7 +62,7 @@ cdef enum:
     FEW_BITS = 16                   # to a kernel position, of all channels of a word
     ACROSS_BYTES = 131072           # of the planes of 16 channels
     ACROSS_WINDOWS = 512
-    LAST_ROW = 8192                 # windows: their places take half a megabyte
+    LAST_ROW = 4096                 # windows: their maxima and places fit the scratch
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
     EACH_COLUMNS = 65536            # of sums that EACH makes at a time
@@ -726,42 +726,44 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t item) noexcept nogi
     size = place(&plan.at_rows, size, pool.h.size * pool.w.size * LANES * item)
     size = place(&plan.at_maxima, size, windows * LANES * item)
     size = place(&plan.at_places, size, windows * LANES * 4)
-    if plan.coded:
-        # The last vector of a row reaches beyond it.
-        size = place(&plan.at_codes, size, LANES * (windows + LANES) * 2)
+    if plan.coded or pool.index_item == 8:
+        # Codes, of which the last vector of a row reaches beyond it; or places that are widened.
+        size = place(&plan.at_codes, size, LANES * (windows + LANES) * (2 if plan.coded else 4))
     return size
 
 
 cdef bint is_last(const MaxPool2d* pool, const Context* context, int64_t item) noexcept nogil:
-    """Indices of their own lie as the numbers do; a row of a mask's places fits the scratch. Without instructions for
-    16 bits each position of a window is widened again, which costs more than a transposition that does it once."""
-    if pool.index_argument == ARG_INDICES:
-        return pool.index_strides[1] == 1 and are_last(pool)
-    return (are_last(pool) and pool.w.out <= LAST_ROW
-            and (item > 2 or context.kernels.vector_bytes > 16
-                 or pool.kernel_size <= 8 * least(pool.h.stride, LANES) * least(pool.w.stride, LANES)))
+    """A row's maxima and places fit the scratch, or are stored where they lie. Without instructions for 16 bits each
+    position of a window is widened again, which costs more than a transposition that does it once."""
+    if are_last(pool) and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1:
+        return True
+    return (pool.algorithm != EACH and not pool.reduced and pool.channels >= LANES and pool.image_strides[1] == 1
+            and pool.w.out <= LAST_ROW
+            and (item > 2 or context.kernels.vector_bytes > 16 or least(pool.kernel_size, INDEX_LIMIT)
+                 <= 8 * least(pool.h.stride, LANES) * least(pool.w.stride, LANES)))
 
 
-cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads) noexcept nogil:
+cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item) noexcept nogil:
     """The units and the scratch of LAST."""
     cdef MaxPool2d* pool = &plan.pool
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
-    cdef int64_t band = pool.h.out
     cdef int64_t size = 0
+    cdef int64_t windows
+    plan.stored_last = pool.pooled_strides[1] == 1
     pool.algorithm = LAST
     pool.lanes = group_channels(pool.channels, pool.channels, ceil_div(
         UNITS_PER_THREAD * threads, batch * ceil_div(pool.h.out, LEAST_BAND)) if threads > 1 else 1)
     pool.groups = count_groups(pool.channels, pool.lanes)
     pool.units = batch * pool.groups
-    if pool.index_argument == ARG_MASK:
-        band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
-    split_rows(pool, pool.h.out, band, threads, 0)
-    if pool.index_argument == ARG_MASK:
-        size = place(&plan.at_places, size, pool.band * pool.w.out * LANES * 4)
-        if plan.coded:
-            # The last vector of a row reaches beyond it.
-            size = place(&plan.at_codes, size, LANES * (pool.band * pool.w.out + LANES) * 2)
-    return size
+    if plan.stored_last and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1:
+        split_rows(pool, pool.h.out, pool.h.out, threads, 0)
+        return 0
+    windows = split_rows(pool, pool.h.out, most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES)),
+                         threads, 0) * pool.w.out
+    if not plan.stored_last:
+        size = place(&plan.at_maxima, size, windows * LANES * item)
+    size = place(&plan.at_places, size, windows * LANES * 4)
+    return place(&plan.at_codes, size, LANES * (windows + LANES) * (2 if plan.coded else 4))
 
 
 cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2dShapes* shapes,
@@ -791,7 +793,7 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
         band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
     split_rows(pool, pool.h.out, band, context.threads, 0)
     if is_last(pool, context, item):
-        scratch = plan_last(plan, context.threads)
+        scratch = plan_last(plan, context.threads, item)
         kernel = ACROSS_KERNEL
     elif goes_across(plan, self.dims[0] if self.rank == 4 else 1, context.threads, item):
         scratch = plan_across(plan, item)

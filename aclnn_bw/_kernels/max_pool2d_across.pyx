@@ -4,10 +4,9 @@ one after the other.
 
 The formula, its order and its bytes are those of max_pool2d_forward.pyx, whose vectors hold windows of one row: few to
 a row leave them empty. Here a window is compared position by position, all channels at once. ACROSS transposes small
-planes of up to 16 channels for that, and maxima and places back. LAST finds the channels side by side in self and out,
-16 or more, so no numbers are transposed; the last ones that are worked on at a time overlap those before. Where they
-lie so in indices, too, places are stored there; of a mask they become planes of indices, or codes, row band by row
-band.
+planes of up to 16 channels for that, and maxima and places back. LAST finds the channels side by side in self, 16 or
+more; the last ones that are worked on at a time overlap those before. Where they lie so in out, and in indices, maxima
+and places are stored as they are; else they become planes, or codes of words, row band by row band.
 
 Bounds. Windows begin and end in the image, and the scratch holds each position and each window of what is not worked on
 where it lies, for as many channels as are worked on at a time; lanes beyond the last channel hold zeros, or what was
@@ -30,7 +29,7 @@ from aclnn_bw._kernels.simd cimport (
     vector,
 )
 
-# The channels that are worked on, where they lie side by side: in the scratch, or LAST in self and out. Distances in
+# The channels that are worked on, where they lie side by side: in the scratch, or in self and in out. Distances in
 # elements.
 cdef struct Work:
     const char* image       # as it is stored
@@ -148,8 +147,9 @@ cdef void last_rows(const MaxPool2d* pool, const element* image__hwc, element* p
 
 
 cdef void store_indices(const MaxPool2d* pool, const int32_t* places, int64_t width, char* to, int64_t rows,
-                        int64_t channels) noexcept nogil:
-    """The places of `rows` rows of windows, `width` to a window, of which the first `channels` are stored."""
+                        int64_t channels, int32_t* turned) noexcept nogil:
+    """The places of `rows` rows of windows, `width` to a window, of which the first `channels` are stored; `turned` has
+    room for all of them."""
     cdef int64_t apart = pool.index_item * pool.index_strides[1]
     cdef int64_t along = pool.index_item * pool.index_strides[3]
     cdef int64_t n = pool.w.out
@@ -158,12 +158,17 @@ cdef void store_indices(const MaxPool2d* pool, const int32_t* places, int64_t wi
         n *= rows
         rows = 1
     while rows > 0:
-        if pool.index_item == 8:
+        if along == 4:
+            turn(to, pool.index_strides[1], places, width, n, channels, 4, False)
+        elif along == 8 and pool.index_item == 8:
+            turn(turned, n, places, width, n, channels, 4, False)
+            for c in range(channels):
+                for i in range(n):
+                    (<int64_t*>(to + c * apart))[i] = turned[c * n + i]
+        elif pool.index_item == 8:
             for c in range(channels):
                 for i in range(n):
                     (<int64_t*>(to + c * apart + i * along))[0] = places[i * width + c]
-        elif along == 4:
-            turn(to, pool.index_strides[1], places, width, n, channels, 4, False)
         else:
             for c in range(channels):
                 for i in range(n):
@@ -211,48 +216,48 @@ cdef void fill_words(const MaxPool2d* pool, char* words, const uint16_t* codes, 
 cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const element* image__chw, element* out__chw,
                         char* mask, char* scratch, int64_t oh, int64_t rows, int64_t lanes, int64_t before,
                         const real* compared) noexcept nogil:
-    """Rows of windows of up to 16 channels from the first on that `mask` has; if they lie where they are worked on,
-    `before` of them are there to fill the vectors, and are worked on again."""
+    """Rows of windows of up to 16 channels from the first on that `mask` has; `before` of them are there to fill the
+    vectors of LAST, and are worked on again."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t n = rows * pool.w.out
     cdef uint16_t* codes = <uint16_t*>(scratch + plan.at_codes)
-    cdef int64_t lane = 0
+    cdef element* maxima = <element*>(scratch + plan.at_maxima)
     cdef int64_t first = oh * pool.w.out
+    cdef int64_t lane = -before
     cdef int64_t channels, skip
     cdef const char* places
     if not pool.argmax:
         clear_words(plan, mask, oh, rows)
-    lanes += before
     while lane < lanes:
         channels = least(work.width, lanes - lane)
         if pool.algorithm == LAST:
-            work.image = <const char*>(image__chw + lane - before)
-            work.maxima = <char*>(out__chw + lane - before)
+            work.image = <const char*>(image__chw + lane)
         else:
             load_planes(<element*>(scratch + plan.at_rows), work.width, image__chw + lane * pool.image_strides[1],
                         pool.image_strides, pool.h.size, pool.w.size, channels)
+        work.maxima = <char*>(out__chw + lane if plan.stored_last else maxima - oh * work.maxima_down)
         compare_rows(plan, work, oh, oh + rows, out__chw, compared)
-        if pool.algorithm != LAST:
-            store_planes(out__chw + lane * pool.pooled_strides[1], pool.pooled_strides, <const element*>work.maxima,
-                         work.width, pool.h.out, pool.w.out, channels)
-        # Of the channels that are worked on again nothing else is stored.
-        skip = least(most(before - lane, 0), channels)
+        # Of the channels that are worked on again nothing is stored but where they lie.
+        skip = least(most(-lane, 0), channels)
+        channels -= skip
+        lane += skip
         places = work.places + skip * (2 if plan.coded else 4)
-        if skip == channels:
+        if not plan.stored_last and channels > 0:
+            store_planes(out__chw + lane * pool.pooled_strides[1] + oh * pool.pooled_strides[2], pool.pooled_strides,
+                         <const element*>maxima + skip, work.width, rows, pool.w.out, channels)
+        if channels == 0:
             pass
         elif plan.coded:
-            turn(codes + (lane + skip - before) * n, n, places, work.width, n, channels - skip, 2, False)
+            turn(codes + lane * n, n, places, work.width, n, channels, 2, False)
         elif pool.argmax:
             store_indices(pool, <const int32_t*>places, work.width,
-                          mask + pool.index_item * (oh * pool.index_strides[2]
-                                                    + (lane + skip - before) * pool.index_strides[1]),
-                          rows, channels - skip)
+                          mask + pool.index_item * (oh * pool.index_strides[2] + lane * pool.index_strides[1]), rows,
+                          channels, <int32_t*>codes)
         else:
-            set_bits(pool, <const int32_t*>places, work.width, mask + 2 * first, n, lane + skip - before,
-                     channels - skip)
+            set_bits(pool, <const int32_t*>places, work.width, mask + 2 * first, n, lane, channels)
         lane += channels
     if plan.coded:
-        fill_words(pool, mask + 2 * first, codes, lanes - before, n)
+        fill_words(pool, mask + 2 * first, codes, lanes, n)
 
 
 cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
@@ -270,16 +275,17 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
     work.image = scratch + plan.at_rows
     work.image_down = pool.w.size * work.width
     work.image_along = work.maxima_along = work.width
-    work.maxima = scratch + plan.at_maxima
+    work.maxima = NULL
     work.maxima_down = pool.w.out * work.width
     work.places = scratch + plan.at_places
     if pool.algorithm == LAST:
         work.image_down = pool.image_strides[2]
         work.image_along = pool.image_strides[3]
-        work.maxima_down = pool.pooled_strides[2]
-        work.maxima_along = pool.pooled_strides[3]
     else:
         memset(scratch + plan.at_rows, 0, <size_t>(pool.h.size * pool.w.size * work.width) * sizeof(element))
+    if plan.stored_last:
+        work.maxima_down = pool.pooled_strides[2]
+        work.maxima_along = pool.pooled_strides[3]
     while unit < end:
         # What no window uses of the container is zeroed in equal shares.
         first = least(pool.mask_end + unit * share, pool.mask_bytes)
@@ -295,7 +301,7 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
         image__chw = <const element*>data[0] + n * pool.image_strides[0] + c * pool.image_strides[1]
         out__chw = <element*>data[1] + n * pool.pooled_strides[0] + c * pool.pooled_strides[1]
         mask = data[2] + pool.index_item * (n * pool.index_strides[0] + c * pool.index_strides[1])
-        if pool.algorithm == LAST and pool.index_argument == ARG_INDICES:
+        if plan.stored_last and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1:
             last_rows(pool, image__chw, out__chw, mask, channels, oh, oh + rows, compared)
             channels = 0
         lane = 0
