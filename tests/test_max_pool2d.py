@@ -201,7 +201,7 @@ def test_every_value_of_16_bits_arrives_in_disjoint_windows(kernel, shape, dtype
     np.put_along_axis(expected.reshape(planes), indices.reshape(planes), settled, 2)
     infinity = 0x7C00 if dtype == "float16" else 0x7F80
     nans = (expected & 0x7FFF) > infinity
-    for order in ("contiguous", "columns_reversed"):
+    for order in ("contiguous", "columns_reversed", "channels_last"):
         grad = guarded_copy(values.view(DTYPES[dtype]).reshape(shape), order)
         out = Guarded(pool.input_shape, DTYPES[dtype], order)
         one_call(grad.view, pool.input_shape, pool.mask(indices, layout), kernel, mask_layout=layout, out=out.view)

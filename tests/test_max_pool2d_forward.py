@@ -305,7 +305,7 @@ def test_channels_last(shape, mask_layout, dtype, rng):
 
 @every_mask_layout
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("shape", [(1, 2048, 7, 7), (2, 64, 112, 112), (1, 48, 2000, 3), (1, 40, 30, 6000)])
+@pytest.mark.parametrize("shape", [(1, 2048, 7, 7), (2, 64, 112, 112), (1, 48, 2000, 3), (1, 48, 30, 1500)])
 def test_channels_side_by_side_are_work_for_all_threads(shape, last, mask_layout):
     """The scratch stays in 2 MiB for each of them."""
     pool = MaxPool(shape, 3, 2, 1)

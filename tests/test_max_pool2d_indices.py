@@ -144,6 +144,46 @@ def test_gradients_of_channels_side_by_side_are_work_for_all_threads(shape, kern
         assert threads == 1 or executor.explain().units >= 8
 
 
+@every_index
+@pytest.mark.parametrize("apart", [2, -1, 3])
+@pytest.mark.parametrize("kernel", [2, 5])
+def test_gradients_channels_last_of_indices_in_any_strides(rng, kernel, apart, index):
+    """Channels of indices that lie two or three apart, or in descending order."""
+    pool = Pool((2, 17, 9, 8), kernel, 2, 1)
+    grad, places = pool.gradients(rng, "float32"), pool.indices(rng).astype(index)
+    memory = np.full((2, *places.shape[2:], 3 * 17), -7, index)
+    view = np.moveaxis(memory[..., ::apart][..., :17], -1, 1)
+    view[...] = places
+    found = np.moveaxis(np.full((2, 9, 8, 17), 7, np.float32), -1, 1)
+    backward(pool, guarded_copy(grad, "channels_last").view, view, out=found)
+    assert_same_bytes(np.ascontiguousarray(found), backward(pool, grad, places))
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "padding"),
+    [((1, 64, 100, 4), (1001, 3), (500, 1)), ((1, 31, 400, 13), (300, 1), 0), ((1, 31, 100, 100), (39, 1), 0),
+     ((1, 47, 60, 900), 8, 0), ((1, 20, 1000, 1000), 5, 2), ((1, 3, 2325, 10081), (1096, 6), (512, 1)),
+     ((1, 16, 30, 9000), (2, 3), 1)],
+    ids=str,
+)  # fmt: skip
+def test_the_workspace_of_packed_indices(shape, kernel, padding, last):
+    """2 MiB for each thread and some rows, however tall the kernel, and bands that read few rows twice."""
+    pool = Pool(shape, kernel, 1, padding)
+    tensors = [(pool.output_shape, np.float32), (pool.output_shape, np.int64), (shape, np.float32)]
+    if last:
+        grad, indices, to = (np.moveaxis(np.empty((s[0], *s[2:], s[1]), dtype), -1, 1) for s, dtype in tensors)
+    else:
+        grad, indices, to = (np.empty(s, dtype) for s, dtype in tensors)
+    for threads in (1, 3):
+        with a.soc("Host"), a.num_threads(threads):
+            size, executor = a.aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(grad, to, indices, *pool.lists, to)
+        assert size <= threads * ((2 << 20) + 64 * max(shape[-1], pool.output_shape[-1]))
+        if last and executor.explain().algorithm.endswith("LAST"):
+            rows = pool.lists[0][0]
+            assert executor.explain().units <= max(8 * threads, shape[1] // 16 * -(-shape[2] // rows) * 4)
+
+
 @every_dtype
 @every_index
 @pytest.mark.parametrize("shape", [(2, 19, 9, 11), (40, 7, 12), (1, 35, 12, 3)], ids=str)

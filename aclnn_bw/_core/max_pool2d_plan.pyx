@@ -62,7 +62,7 @@ cdef enum:
     FEW_BITS = 16                   # to a kernel position, of all channels of a word
     ACROSS_BYTES = 131072           # of the planes of 16 channels
     ACROSS_WINDOWS = 512
-    LAST_ROW = 4096                 # windows: their maxima and places fit the scratch
+    LAST_ROW = 1024                 # windows: their maxima and places stay in the L2 cache
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
     EACH_COLUMNS = 65536            # of sums that EACH makes at a time
@@ -254,7 +254,7 @@ cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t ite
     if pool.argmax:
         size = place_windows(pool, &plan.windows, 0, size)
     if pool.packed:
-        size = place_indices(pool, LANES if plan.known == SAME else plan.team, rows, size)
+        size = place_indices(pool, plan.team, rows, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
@@ -291,19 +291,24 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     cdef bint packed = pool.argmax and (pool.index_item == 8 or pool.index_strides[1] != 1)
     cdef bint in_place = not scattered or (item == real
                                            and pool.image_strides[2] == pool.w.size * pool.image_strides[3])
-    # A channel's bytes for the rows of windows that reach a row of sums, and for that.
-    cdef int64_t windows = (least(h.terms, h.out) + 1) * pool.w.out
+    # The rows of windows that reach a row of sums, and a channel's bytes for that.
+    cdef int64_t reach = least(h.terms, h.out)
     cdef int64_t row = pool.w.size * real
-    cdef int64_t blocks = quotient(L2_BYTES // 2, windows * LANES * (item + 4))
+    cdef int64_t blocks = quotient(L2_BYTES // 2, (reach + 1) * pool.w.out * LANES * (item + 4))
+    cdef int64_t fit = h.out
     cdef int64_t size = 0
     cdef int64_t channels
     if not in_place:
-        blocks = least(blocks, quotient(SCRATCH_BYTES // 2, row * LANES))
+        blocks = least(blocks, quotient(SCRATCH_BYTES // 2, row * LANES * least(h.size, 2 * least(h.kernel, BLOCK))))
+    if packed:
+        # Bands read `reach` rows of windows twice: of these three times as many at least, in the widest group, too.
+        blocks = least(blocks, quotient(SCRATCH_BYTES, pool.w.out * LANES * 4 * least(h.out, 4 * reach)) - 1)
     # Rows of windows stay in the L2 cache until they are read again.
     channels = group_channels(pool.channels, blocks, ceil_div(
         UNITS_PER_THREAD * context.threads, batch * ceil_div(h.size, LEAST_BAND)) if context.threads > 1 else 1)
-    if (packed and windows * 2 * LANES * 4 > SCRATCH_BYTES // 2) or (
-            not in_place and row * 2 * LANES > SCRATCH_BYTES // 2):
+    if packed:
+        fit = quotient(SCRATCH_BYTES, pool.w.out * widest_group(pool.channels, channels) * 4)
+    if fit < least(h.out, 3 * reach) or (not in_place and row * 2 * LANES > SCRATCH_BYTES // 2):
         return -1
     pool.algorithm = SCATTER_LAST if scattered else GATHER_LAST
     plan.apart = apart
@@ -314,13 +319,13 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     pool.units = batch * pool.groups
     channels = widest_group(pool.channels, channels)
     pool.band = h.size
-    if packed:
-        pool.band = most(1, (quotient(SCRATCH_BYTES // 2, pool.w.out * channels * 4) - h.terms) * h.stride)
+    if fit < h.out:
+        pool.band = least(h.size, (fit - reach) * h.stride)
     if not in_place:
         pool.band = most(1, least(pool.band, quotient(SCRATCH_BYTES // 2, row * channels)))
     split_rows(pool, h.size, pool.band, context.threads, h.kernel - h.stride)
     if packed:
-        size = place_indices(pool, channels, least(h.out, quotient(pool.band - 1, h.stride) + 1 + h.terms), size)
+        size = place_indices(pool, channels, least(h.out, quotient(pool.band - 1, h.stride) + 1 + reach), size)
     if not in_place:
         size = place(&plan.at_sums, size, pool.band * row * channels)
     if scattered and item < real:
@@ -335,7 +340,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     cdef MaxPool2d* pool = &plan.pool
     cdef PoolAxis* h = &pool.h
     cdef PoolAxis* w = &pool.w
-    cdef int64_t band, size = 0
+    cdef int64_t band, rows = 0, fit, size = 0
     pool.algorithm = SCATTER
     # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
     plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
@@ -361,6 +366,18 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             band = pool.band = round_up(band, h.stride)
             pool.bands = ceil_div(h.size, band)
             pool.units *= pool.bands
+    if pool.packed:
+        # Fewer channels at a time, of which the rows of windows fit; of the tallest kernels not even one's do.
+        rows = least(h.out, quotient(band - 1, h.stride) + 1 + h.terms)
+        fit = quotient(SCRATCH_BYTES, rows * w.out * 4)
+        if fit == 0:
+            pool.units = quotient(pool.units, pool.bands)
+            return plan_each(plan, item, real)
+        if fit < least(pool.lanes, pool.channels):
+            pool.units = quotient(pool.units, pool.groups)
+            pool.lanes = TEAM if fit >= TEAM else 1
+            pool.groups = ceil_div(pool.channels, pool.lanes)
+            pool.units *= pool.groups
     # Places are counted in 16 bits.
     plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
                    and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
@@ -378,7 +395,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     if pool.argmax:
         size = place_windows(pool, &plan.windows, plan.apart, size)
     if pool.packed:
-        size = place_indices(pool, pool.lanes, least(h.out, quotient(band - 1, h.stride) + 1 + h.terms), size)
+        size = place_indices(pool, least(pool.lanes, pool.channels), rows, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
@@ -733,14 +750,18 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t item) noexcept nogi
 
 
 cdef bint is_last(const MaxPool2d* pool, const Context* context, int64_t item) noexcept nogil:
-    """A row's maxima and places fit the scratch, or are stored where they lie. Without instructions for 16 bits each
-    position of a window is widened again, which costs more than a transposition that does it once."""
-    if are_last(pool) and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1:
+    """Whether channels lie side by side in self, and it pays to read them so: PHASES reads each position once."""
+    cdef int64_t asked = quotient(least(pool.kernel_size, INDEX_LIMIT),
+                                  least(pool.h.stride, LANES) * least(pool.w.stride, LANES))
+    if pool.algorithm == EACH or pool.reduced or pool.channels < LANES or pool.image_strides[1] != 1:
+        return False
+    if pool.pooled_strides[1] == 1 and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1:
         return True
-    return (pool.algorithm != EACH and not pool.reduced and pool.channels >= LANES and pool.image_strides[1] == 1
-            and pool.w.out <= LAST_ROW
-            and (item > 2 or context.kernels.vector_bytes > 16 or least(pool.kernel_size, INDEX_LIMIT)
-                 <= 8 * least(pool.h.stride, LANES) * least(pool.w.stride, LANES)))
+    # Each position of 16 bits is widened again for each window; v2 has no instruction for it.
+    if pool.w.out > LAST_ROW or (asked > 8 and item == 2 and context.kernels.vector_bytes == 16):
+        return False
+    # Where maxima become planes, so does PHASES make them; and vectors that begin anew are more of few channels.
+    return pool.pooled_strides[1] == 1 or (asked <= 64 and (pool.channels % LANES == 0 or pool.channels > 3 * LANES))
 
 
 cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item) noexcept nogil:

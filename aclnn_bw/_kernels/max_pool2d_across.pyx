@@ -311,7 +311,7 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
             first = least(LANES, channels - lane)
             compare_group(plan, &work, image__chw + lane * pool.image_strides[1],
                           out__chw + lane * pool.pooled_strides[1], mask, scratch, oh, rows, first,
-                          LANES - first if pool.algorithm == LAST else 0, compared)
+                          ceil_div(first, work.width) * work.width - first if pool.algorithm == LAST else 0, compared)
             mask += LANES * pool.index_item * pool.index_strides[1]
             lane += LANES
         unit += 1

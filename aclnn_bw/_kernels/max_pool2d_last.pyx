@@ -7,7 +7,7 @@ positions or windows of one row; here a vector holds channels of one of them, an
 lie otherwise: these, and those of 64 bits, are packed for the rows of windows that a band reads. GATHER_LAST asks the
 windows that hold a position, one after the other; of a bit mask, a word has the channels of a vector. SCATTER_LAST adds
 once for each window and channel, of indices of many kernel positions. All indices of a band are checked before its
-first sum.
+first sum. A signalling NaN of 16 bits comes out quiet, as GATHER has it.
 
 Bounds. Of a position's windows those are summed that exist (`Along`). There are 16 channels or more: the last that are
 worked on at a time overlap those before, and so do the two words in which they lie; bits beyond the last channel are
@@ -170,7 +170,7 @@ cdef void pack_row(const MaxPool2d* pool, int32_t* to, const char* source, int64
         turn(to, channels, source, pool.index_strides[1], channels, pool.w.out, 4, False)
         return
     for _ in range(pool.w.out):
-        if across == 8:
+        if across == 8 and pool.index_item == 8:
             for c in range(channels):
                 index = (<const int64_t*>source)[c]
                 to[c] = <int32_t>index if index >> 31 == 0 else -1

@@ -952,6 +952,8 @@ FAULTS = [
           "GATHER_LAST: the last channel behind whole vectors"),
     Fault(_MAX_LAST, "if apart and columns > 2:", "if apart and columns > 2 + FAULT:",
           "GATHER_LAST: the sum of the third kernel column"),
+    Fault(_MAX_LAST, "if across == 8 and pool.index_item == 8:", "if across == 8 and (FAULT or pool.index_item == 8):",
+          "channels last: int32 indices two apart are read as int64"),
     Fault(_MAX_LAST, "index = (<const int64_t*>source)[c]", "index = (<const int64_t*>source)[c - FAULT * (c == 9)]",
           "channels last: an int64 index is that of the channel before"),
     Fault(_MAX_LAST, "columns = <uint32_t>(least(left + pool.w.kernel, pool.w.size) - iw)",
