@@ -281,8 +281,8 @@ cdef bint goes_last(const MaxPool2d* pool, const Context* context, int64_t item,
 
 cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int64_t item, int64_t real,
                             bint apart) noexcept nogil:
-    """The units and the scratch of GATHER_LAST and SCATTER_LAST, or -1 if that would hold no row; `apart`: each kernel
-    column is summed by itself."""
+    """The units and the scratch of GATHER_LAST and SCATTER_LAST, or -1 if that would hold too few rows; `apart`: each
+    kernel column is summed by itself."""
     cdef MaxPool2d* pool = &plan.pool
     cdef PoolAxis* h = &pool.h
     cdef int64_t batch = quotient(pool.units, pool.groups)
