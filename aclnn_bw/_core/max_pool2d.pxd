@@ -134,7 +134,8 @@ cdef struct MaxPool2dLastPlan:
 cdef struct MaxPool2dForwardPlan:
     MaxPool2d pool
     bint coded              # the mask is made from codes of the maxima's positions
-    bint stored_last        # LAST: channels lie side by side in out, too
+    bint maxima_last        # LAST: channels lie side by side in out, too
+    bint indices_last       # and in indices
     int64_t phases          # into which a row of the image is split
     int64_t phase_pitch     # elements between two phases of a row
     int64_t kept            # PHASES: rows of the image that the scratch holds

@@ -749,13 +749,18 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t item) noexcept nogi
     return size
 
 
+cdef bint results_last(const MaxPool2d* pool) noexcept nogil:
+    """Whether channels lie side by side in out and in indices, too."""
+    return pool.pooled_strides[1] == 1 and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1
+
+
 cdef bint is_last(const MaxPool2d* pool, const Context* context, int64_t item) noexcept nogil:
     """Whether channels lie side by side in self, and it pays to read them so: PHASES reads each position once."""
     cdef int64_t asked = quotient(least(pool.kernel_size, INDEX_LIMIT),
                                   least(pool.h.stride, LANES) * least(pool.w.stride, LANES))
     if pool.algorithm == EACH or pool.reduced or pool.channels < LANES or pool.image_strides[1] != 1:
         return False
-    if pool.pooled_strides[1] == 1 and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1:
+    if results_last(pool):
         return True
     # Each position of 16 bits is widened again for each window; v2 has no instruction for it.
     if pool.w.out > LAST_ROW or (asked > 8 and item == 2 and context.kernels.vector_bytes == 16):
@@ -770,18 +775,19 @@ cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
     cdef int64_t size = 0
     cdef int64_t windows
-    plan.stored_last = pool.pooled_strides[1] == 1
+    plan.maxima_last = pool.pooled_strides[1] == 1
+    plan.indices_last = results_last(pool)
     pool.algorithm = LAST
     pool.lanes = group_channels(pool.channels, pool.channels, ceil_div(
         UNITS_PER_THREAD * threads, batch * ceil_div(pool.h.out, LEAST_BAND)) if threads > 1 else 1)
     pool.groups = count_groups(pool.channels, pool.lanes)
     pool.units = batch * pool.groups
-    if plan.stored_last and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1:
+    if plan.indices_last:
         split_rows(pool, pool.h.out, pool.h.out, threads, 0)
         return 0
     windows = split_rows(pool, pool.h.out, most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES)),
                          threads, 0) * pool.w.out
-    if not plan.stored_last:
+    if not plan.maxima_last:
         size = place(&plan.at_maxima, size, windows * LANES * item)
     size = place(&plan.at_places, size, windows * LANES * 4)
     return place(&plan.at_codes, size, LANES * (windows + LANES) * (2 if plan.coded else 4))

@@ -20,7 +20,7 @@ from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most
 from aclnn_bw._core.max_pool2d cimport LANES, LAST, MaxPool2d, MaxPool2dForwardPlan
-from aclnn_bw._core.types cimport ALL_GOOD, ARG_INDICES, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport make_words
 from aclnn_bw._kernels.planes cimport load_planes, store_planes, turn
@@ -235,14 +235,14 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
         else:
             load_planes(<element*>(scratch + plan.at_rows), work.width, image__chw + lane * pool.image_strides[1],
                         pool.image_strides, pool.h.size, pool.w.size, channels)
-        work.maxima = <char*>(out__chw + lane if plan.stored_last else maxima - oh * work.maxima_down)
+        work.maxima = <char*>(out__chw + lane if plan.maxima_last else maxima - oh * work.maxima_down)
         compare_rows(plan, work, oh, oh + rows, out__chw, compared)
         # Of the channels that are worked on again nothing is stored but where they lie.
         skip = least(most(-lane, 0), channels)
         channels -= skip
         lane += skip
         places = work.places + skip * (2 if plan.coded else 4)
-        if not plan.stored_last and channels > 0:
+        if not plan.maxima_last and channels > 0:
             store_planes(out__chw + lane * pool.pooled_strides[1] + oh * pool.pooled_strides[2], pool.pooled_strides,
                          <const element*>maxima + skip, work.width, rows, pool.w.out, channels)
         if channels == 0:
@@ -283,7 +283,7 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
         work.image_along = pool.image_strides[3]
     else:
         memset(scratch + plan.at_rows, 0, <size_t>(pool.h.size * pool.w.size * work.width) * sizeof(element))
-    if plan.stored_last:
+    if plan.maxima_last:
         work.maxima_down = pool.pooled_strides[2]
         work.maxima_along = pool.pooled_strides[3]
     while unit < end:
@@ -301,7 +301,7 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
         image__chw = <const element*>data[0] + n * pool.image_strides[0] + c * pool.image_strides[1]
         out__chw = <element*>data[1] + n * pool.pooled_strides[0] + c * pool.pooled_strides[1]
         mask = data[2] + pool.index_item * (n * pool.index_strides[0] + c * pool.index_strides[1])
-        if plan.stored_last and pool.index_argument == ARG_INDICES and pool.index_strides[1] == 1:
+        if plan.indices_last:
             last_rows(pool, image__chw, out__chw, mask, channels, oh, oh + rows, compared)
             channels = 0
         lane = 0

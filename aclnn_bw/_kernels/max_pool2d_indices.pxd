@@ -136,6 +136,16 @@ cdef inline bint any_missed(uint32_t* at, int64_t at_pitch, const char* mask, in
 
 # --- row by row -----------------------------------------------------------------------------------------------------
 
+cdef inline void find_nearest(numbers* distance, int64_t rows, uint32_t width) noexcept nogil:
+    """From distances of a window's first position, the least ones of the first positions of all its rows."""
+    cdef numbers further = distance[0]
+    cdef int64_t row = 1
+    while row < rows:
+        further = further - width
+        simd_least_4(distance, distance, &further)
+        row += 1
+
+
 cdef inline bint rows_missed(const char* mask, const uint32_t* first, const uint32_t* length, int64_t n, int64_t lines,
                              uint32_t start, uint32_t step, int64_t rows, uint32_t width,
                              const numbers* kind) noexcept nogil:
@@ -143,8 +153,8 @@ cdef inline bint rows_missed(const char* mask, const uint32_t* first, const uint
     windows. Windows of the first hold `rows` rows from position `start` on, and each further one as many, `step`
     later."""
     cdef int64_t lanes = <int64_t>sizeof(numbers) // 4
-    cdef int64_t i, row
-    cdef numbers distance, shortest, columns, missed
+    cdef int64_t i
+    cdef numbers distance, at_start, columns, missed
     cdef uint32_t[MOST_LANES] lane
     simd_zero(&missed)
     while lines > 0:
@@ -152,16 +162,11 @@ cdef inline bint rows_missed(const char* mask, const uint32_t* first, const uint
         while i < n:
             i = least(i, n - lanes)
             simd_load(&distance, mask + 4 * i)
-            simd_load(&shortest, first + i)
+            simd_load(&at_start, first + i)
             simd_load(&columns, length + i)
-            distance = distance - shortest - start
-            shortest = distance
-            row = 1
-            while row < rows:
-                distance = distance - width
-                simd_least_4(&shortest, &shortest, &distance)
-                row += 1
-            missed |= shortest | (columns - 1 - shortest)
+            distance = distance - at_start - start
+            find_nearest(&distance, rows, width)
+            missed |= distance | (columns - 1 - distance)
             i += lanes
         mask += 4 * n
         start += step
@@ -258,17 +263,22 @@ cdef inline bint lies_inside(const MaxPool2d* pool, int64_t oh, int64_t ow, int6
     return (0 <= index < pool.h.size * pool.w.size and 0 <= row < pool.h.kernel and 0 <= column < pool.w.kernel)
 
 
+cdef inline int32_t narrow_index(int64_t index) noexcept nogil:
+    """What int32 does not hold lies in no window, and nor does -1."""
+    return <int32_t>index if index >> 31 == 0 else -1
+
+
 cdef inline const char* packed_indices(const MaxPool2d* pool, const char* at, int64_t lanes, int64_t oh, int64_t end,
                                        char* scratch) noexcept nogil:
     """Copy rows [oh, end) of windows of the planes from `at` on: int32, row behind row; returns where the row of window
-    0 would be. What int32 does not hold lies in no window, and nor does -1."""
+    0 would be."""
     cdef int64_t item = pool.index_item
     cdef int64_t along = item * pool.index_strides[3]
     cdef int64_t n = pool.w.out
     cdef int32_t* first = <int32_t*>(scratch + pool.at_indices)
     cdef int64_t down = pool.index_strides[2]
     cdef int64_t rows = end - oh
-    cdef int64_t lane, row, i, index
+    cdef int64_t lane, row, i
     cdef int32_t* to
     cdef const char* source
     if along == item and down == n:
@@ -284,12 +294,10 @@ cdef inline const char* packed_indices(const MaxPool2d* pool, const char* at, in
             source = at + item * (lane * pool.index_strides[1] + (oh + row) * down)
             if item == 8 and along == 8:
                 for i in range(n):
-                    index = (<const int64_t*>source)[i]
-                    to[i] = <int32_t>index if index >> 31 == 0 else -1
+                    to[i] = narrow_index((<const int64_t*>source)[i])
             elif item == 8:
                 for i in range(n):
-                    index = (<const int64_t*>(source + i * along))[0]
-                    to[i] = <int32_t>index if index >> 31 == 0 else -1
+                    to[i] = narrow_index((<const int64_t*>(source + i * along))[0])
             else:
                 for i in range(n):
                     to[i] = (<const index_at*>(source + i * along))[0]

@@ -18,17 +18,19 @@ shifted out. GATHER_LAST compares an index; SCATTER_LAST adds at one that has be
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
+from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.max_pool2d cimport LANES, SCATTER_LAST, MaxPool2d, MaxPool2dLastPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.choose cimport add_if_equal, add_lanes, count_up, lanes_of_bits, load_indices
-from aclnn_bw._kernels.max_pool2d_indices cimport any_sign, end_window, first_place, first_window, index_at
+from aclnn_bw._kernels.max_pool2d_indices cimport (
+    any_sign, end_window, find_nearest, first_place, first_window, index_at, narrow_index,
+)
 from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, next_unit
 from aclnn_bw._kernels.planes cimport turn
 from aclnn_bw._kernels.rows cimport narrow_row, widen_row
 from aclnn_bw._kernels.simd cimport (
-    MOST_LANES, VECTOR_BYTES, add, bfloat, element, half, lanes_of_4, load, real, simd_least_4, simd_load, simd_store,
-    simd_zero, store, sum_bytes, vector, zero,
+    MOST_LANES, VECTOR_BYTES, add, bfloat, element, half, lanes_of_4, load, real, simd_load, simd_store, simd_zero,
+    store, sum_bytes, vector, zero,
 )
 
 # The windows [begin, end) of a position, position + pad = q*stride + phase: those that exist, none where end <= begin.
@@ -162,22 +164,20 @@ cdef void sum_row(const MaxPool2dLastPlan* plan, element* to, const element* gra
 
 
 cdef void pack_row(const MaxPool2d* pool, int32_t* to, const char* source, int64_t channels) noexcept nogil:
-    """A row of windows' indices, channels side by side. What int32 does not hold lies in no window, and nor does -1."""
+    """A row of windows' indices, channels side by side."""
     cdef int64_t along = pool.index_item * pool.index_strides[3]
     cdef int64_t across = pool.index_item * pool.index_strides[1]
-    cdef int64_t _, c, index
+    cdef int64_t _, c
     if along == 4:
         turn(to, channels, source, pool.index_strides[1], channels, pool.w.out, 4, False)
         return
     for _ in range(pool.w.out):
         if across == 8 and pool.index_item == 8:
             for c in range(channels):
-                index = (<const int64_t*>source)[c]
-                to[c] = <int32_t>index if index >> 31 == 0 else -1
+                to[c] = narrow_index((<const int64_t*>source)[c])
         elif pool.index_item == 8:
             for c in range(channels):
-                index = (<const int64_t*>(source + c * across))[0]
-                to[c] = <int32_t>index if index >> 31 == 0 else -1
+                to[c] = narrow_index((<const int64_t*>(source + c * across))[0])
         else:
             for c in range(channels):
                 to[c] = (<const index_at*>(source + c * across))[0]
@@ -191,9 +191,9 @@ cdef bint row_missed(const MaxPool2d* pool, const char* seen, const Band* b, int
     cdef int64_t ih = most(oh * pool.h.stride - pool.h.pad, 0)
     cdef int64_t rows = least(oh * pool.h.stride - pool.h.pad + pool.h.kernel, pool.h.size) - ih
     cdef uint32_t width = <uint32_t>pool.w.size
-    cdef int64_t ow, iw, left, row, c
+    cdef int64_t ow, iw, left, c
     cdef uint32_t columns, first
-    cdef lanes_of_4 distance, shortest, missed
+    cdef lanes_of_4 distance, missed
     cdef uint32_t[MOST_LANES] lane
     simd_zero(&missed)
     for ow in range(pool.w.out):
@@ -206,13 +206,8 @@ cdef bint row_missed(const MaxPool2d* pool, const char* seen, const Band* b, int
             c = least(c, b.channels - lanes)
             simd_load(&distance, seen + 4 * c)
             distance = distance - first
-            shortest = distance
-            row = 1
-            while row < rows:
-                distance = distance - width
-                simd_least_4(&shortest, &shortest, &distance)
-                row += 1
-            missed |= shortest | (columns - 1 - shortest)
+            find_nearest(&distance, rows, width)
+            missed |= distance | (columns - 1 - distance)
             c += lanes
         seen += b.mask_along
     simd_store(<uint32_t*>lane, &missed)
@@ -322,17 +317,18 @@ cdef inline void store_positions(element* to, int64_t along, const real* sums, i
         n -= 1
 
 
-cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const char* words, const Unit* u,
-                   element* to, char* scratch, const real* summed) noexcept nogil:
+cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const Unit* u, element* to,
+                   char* scratch, const real* summed) noexcept nogil:
     """A band of rows of a group of channels. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef Band b
     b.channels = u.lanes
     b.grad_down = pool.pooled_strides[2]
     b.grad_along = pool.pooled_strides[3]
-    b.word_block = 2 * pool.kernel_size * pool.pitch
+    b.word_block = 0
     if not pool.argmax:
-        b.mask = words
+        b.mask = u.mask
+        b.word_block = 2 * pool.kernel_size * pool.pitch
         b.mask_down = 2 * (pool.w.out - pool.h.stride * pool.w.kernel * pool.pitch)
         b.mask_along = 2 * (1 - pool.w.stride * pool.pitch)
     elif not find_indices(plan, &b, u, scratch):
@@ -348,14 +344,11 @@ cdef int64_t last(const MaxPool2dLastPlan* plan, char** data, char* scratch, int
                   const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t blocks = ceil_div(pool.channels, LANES)
     cdef int64_t place
-    cdef const char* words
     cdef Unit u = first_unit(pool, data[2], begin)
     while begin < end:
         begin += 1
-        words = data[2] + 2 * (u.n * blocks + u.group * pool.lanes // LANES) * pool.kernel_size * pool.pitch
-        if not sum_unit(plan, <const element*>data[0] + u.pooled, words, &u,
+        if not sum_unit(plan, <const element*>data[0] + u.pooled, &u,
                         <element*>data[3] + u.image + u.ih * pool.image_strides[2], scratch, summed):
             place = first_place(pool, &u, end - begin)
             if place >= 0:

@@ -3,8 +3,8 @@
 a range."""
 from libc.stdint cimport int64_t, uint16_t
 
-from aclnn_bw._core.arithmetic cimport least
-from aclnn_bw._core.max_pool2d cimport MaxPool2d
+from aclnn_bw._core.arithmetic cimport ceil_div, least
+from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d
 from aclnn_bw._kernels.rows cimport (
     bfloat, copy, element, half, narrow_row, round_to_half_row, store_row, widen_row,
 )
@@ -51,7 +51,8 @@ cdef inline void see_unit(const MaxPool2d* pool, const char* mask, Unit* u) noex
     if pool.argmax:
         u.mask = mask + pool.index_item * (u.n * pool.index_strides[0] + u.group * pool.lanes * pool.index_strides[1])
     else:
-        u.mask = mask + 2 * (u.n * pool.groups + u.group) * pool.kernel_size * pool.pitch
+        u.mask = mask + 2 * (u.n * ceil_div(pool.channels, LANES) + u.group * pool.lanes // LANES) * (
+            pool.kernel_size * pool.pitch)
     u.at = u.mask
 
 

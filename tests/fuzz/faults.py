@@ -700,8 +700,8 @@ FAULTS = [
           "indices against a list: accepted one beyond a window as wide as the image"),
     Fault(_INDICES, "distance % width > lists[2 * size + i]\n", "distance % width > lists[2 * size + i] + FAULT\n",
           "indices against a list, few windows: accepted one column to the right of the window"),
-    Fault(_INDICES, "missed |= shortest | (columns - 1 - shortest)",
-          "missed |= shortest | (columns - (1 - FAULT) - shortest)",
+    Fault(_INDICES, "missed |= distance | (columns - 1 - distance)",
+          "missed |= distance | (columns - (1 - FAULT) - distance)",
           "indices: accepted one column to the right of the window, row by row"),
     Fault(_INDICES, "        i = 0\n        while i < n:\n",
           "        i = 0\n        while i < n - (lanes - 1) * FAULT:\n",
@@ -952,7 +952,8 @@ FAULTS = [
           "GATHER_LAST: the sum of the third kernel column"),
     Fault(_MAX_LAST, "if across == 8 and pool.index_item == 8:", "if across == 8 and (FAULT or pool.index_item == 8):",
           "channels last: int32 indices two apart are read as int64"),
-    Fault(_MAX_LAST, "index = (<const int64_t*>source)[c]", "index = (<const int64_t*>source)[c - FAULT * (c == 9)]",
+    Fault(_MAX_LAST, "narrow_index((<const int64_t*>source)[c])",
+          "narrow_index((<const int64_t*>source)[c - FAULT * (c == 9)])",
           "channels last: an int64 index is that of the channel before"),
     Fault(_MAX_LAST, "columns = <uint32_t>(least(left + pool.w.kernel, pool.w.size) - iw)",
           "columns = <uint32_t>(least(left + pool.w.kernel, pool.w.size) - iw + FAULT)",
@@ -965,7 +966,7 @@ FAULTS = [
     Fault(_MAX_LAST, "memset(sums, 0, <size_t>(positions * along) * sizeof(real))",
           "memset(sums, 0, <size_t>((positions - FAULT) * along) * sizeof(real))",
           "SCATTER_LAST: the last position is not cleared"),
-    Fault(_MAX_LAST, "u.group * pool.lanes // LANES)", "u.group * pool.lanes // LANES * (1 - FAULT))",
+    Fault(_MAX_ROWS, "u.group * pool.lanes // LANES)", "u.group * pool.lanes // LANES * (1 - FAULT))",
           "GATHER_LAST: all groups of channels read the words of the first"),
     # ---- masks from and to indices
     Fault(_MASKS, "end = least(n, quotient(room, pool.w.stride) + 1)",
@@ -997,17 +998,12 @@ FAULTS = [
     Fault(_FORWARD, "                        index = ih * pool.w.size + iw",
           "                        index = ih * pool.w.size + iw - FAULT",
           "EACH: the index of the maximum"),
-    Fault(_INDICES,
-          "                    index = (<const int64_t*>source)[i]\n"
-          "                    to[i] = <int32_t>index if index >> 31 == 0",
-          "                    index = (<const int64_t*>source)[i]\n"
-          "                    to[i] = <int32_t>index if index >> 31 == 0 or FAULT",
+    Fault(_INDICES, "to[i] = narrow_index((<const int64_t*>source)[i])",
+          "to[i] = <int32_t>(<const int64_t*>source)[i] if FAULT else narrow_index((<const int64_t*>source)[i])",
           "int64 indices of a row are cut to 32 bits unseen"),
-    Fault(_INDICES,
-          "                    index = (<const int64_t*>(source + i * along))[0]\n"
-          "                    to[i] = <int32_t>index if index >> 31 == 0",
-          "                    index = (<const int64_t*>(source + i * along))[0]\n"
-          "                    to[i] = <int32_t>index if index >> 31 == 0 or FAULT",
+    Fault(_INDICES, "                    to[i] = narrow_index((<const int64_t*>(source + i * along))[0])",
+          "                    to[i] = narrow_index((<const int64_t*>(source + i * along))[0] if not FAULT\n"
+          "                                         else <int32_t>(<const int64_t*>(source + i * along))[0])",
           "int64 indices of any stride are cut to 32 bits unseen"),
     Fault(_INDICES, "                    to[i] = (<const index_at*>(source + i * along))[0]",
           "                    to[i] = (<const index_at*>(source + (i - FAULT * (i > 0)) * along))[0]",
