@@ -11,8 +11,8 @@ cdef enum ForwardAlgorithm:
     WIDE        # windows too wide for the scratch, or one a plane: one after the other, some columns at a time
     FEW         # small windows, one or two to a row: one after the other, an element at a time
     ACROSS      # small planes: whole planes of some channels at once, which are transposed for that
-    LAST        # channels side by side in self and out: many of them at once, which are not transposed
-    PACKED      # besides: self's channels lie side by side, so rows of a group of them are transposed first
+    LAST        # channels side by side in self: many of them at once, which are not transposed
+    PACKED      # besides: the channels of one side lie side by side: rows of a group of them are transposed
 
 cdef enum:
     WIDEST = 512        # columns that WIDE sums at a time
@@ -29,7 +29,10 @@ cdef struct AvgPool2dForwardPlan:
     bint count_include_pad
     bint round_half             # self, and the result, to float16, stored as float32
     int32_t algorithm
-    bint packs
+    bint packs                  # PACKED of self,
+    bint unpacks                # and of out: rows are made in the scratch, whose strides along h and w are those of
+    int64_t[2] unpacked_strides     # `out_strides`, and these are out's
+    bint stores                 # LAST: windows are made in the scratch, for out has rows
     # A unit of work is a group of channels x a band of rows of windows x a tile of windows of a row. The last
     # group of LAST has at least LANES channels, and fewer than LANES more than `group`.
     int64_t group
@@ -46,7 +49,9 @@ cdef struct AvgPool2dForwardPlan:
     int64_t at_results
     int64_t at_divisors
     int64_t at_packed           # bytes
+    int64_t at_unpacked
     int64_t packed_plane        # elements of self's type
+    int64_t unpacked_plane
 
 cdef extern int avg_pool2d "aclnn_bw_avg_pool2d" (
     const Context* context, const Arguments* c, Executor** executor) noexcept nogil

@@ -45,6 +45,7 @@ cdef enum:
     TALLEST = 4096          # and rows
     LAST_SUMS = 32768       # bytes of sums of LAST: an L1 cache, if LANES channels allow it
     LAST_BYTES = 131072     # of self's rows for a band of LAST, whose groups share cache lines: in an L2 cache
+    STORED_BYTES = 524288   # the same where out has rows, of which longer pieces are written (k3 s1: 1.1 to 1.3 times)
     WIDEST_LAST = 1024      # columns: the sums of LANES channels of float64 are 128 KiB then
 
 # What the caller asked for, read into plain numbers.
@@ -165,7 +166,9 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
     cdef const Axis* w = &plan.w
     cdef int64_t size
     if plan.algorithm == LAST:
-        return w.size * widest_group(plan.channels, plan.group) * real
+        size = widest_group(plan.channels, plan.group)
+        plan.at_packed = round_up(w.size * size * real, ALIGNMENT)
+        return plan.at_packed + (plan.band * w.out * size * item if plan.stores else 0)
     if plan.algorithm == ACROSS:
         plan.at_packed = w.size * LANES * real
         return plan.at_packed + (h.size * w.size + h.out * w.out) * LANES * item
@@ -183,17 +186,25 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
         plan.at_divisors = plan.at_results + most(plan.tile, plan.columns)
         size = plan.at_divisors + (0 if plan.constant_divisor else plan.tile)
     plan.at_packed = round_up(size * real, ALIGNMENT)
-    if not plan.packs:
-        return size * real
-    # An odd number of cache lines: planes that are filled side by side meet in no set of the cache.
-    plan.packed_plane = (((plan.band - 1) * h.stride + h.kernel) * w.size * item // ALIGNMENT | 1) * ALIGNMENT // item
-    plan.packed_plane += ALIGNMENT // item
-    return plan.at_packed + plan.group * plan.packed_plane * item
+    plan.at_unpacked = plan.at_packed
+    if plan.packs:
+        plan.packed_plane = lines_apart(((plan.band - 1) * h.stride + h.kernel) * w.size * item) // item
+        plan.at_unpacked += plan.group * plan.packed_plane * item
+    if plan.unpacks:
+        plan.unpacked_plane = lines_apart(plan.band * w.out * item) // item
+        return plan.at_unpacked + plan.group * plan.unpacked_plane * item
+    return plan.at_unpacked if plan.packs else size * real
+
+
+cdef int64_t lines_apart(int64_t bytes) noexcept nogil:
+    """An odd number of cache lines: planes that are filled side by side meet in no set of the cache."""
+    return (bytes // ALIGNMENT | 1) * ALIGNMENT + ALIGNMENT
 
 
 cdef bint is_last(const AvgPool2dForwardPlan* plan) noexcept nogil:
-    """Channels lie side by side on both sides, enough of them for every vector."""
-    return (plan.channels >= LANES and plan.self_strides[1] == 1 and plan.out_strides[1] == 1 and not plan.round_half
+    """Channels lie side by side in self, enough of them for every vector; and in out, or rows do."""
+    return (plan.channels >= LANES and plan.self_strides[1] == 1
+            and (plan.out_strides[1] == 1 or plan.out_strides[3] == 1) and not plan.round_half
             and most(plan.w.size, plan.w.out) <= WIDEST_LAST)
 
 
@@ -247,33 +258,23 @@ cdef bint goes_across(const Context* context, const AvgPool2dForwardPlan* plan, 
     return 2 * size <= halves * limit
 
 
-cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int64_t images, int64_t real,
-                         int64_t item) noexcept nogil:
-    """Choose the algorithm and the units; returns the bytes of scratch. None of it changes a bit of the result."""
+cdef void choose_rows(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noexcept nogil:
+    """What makes rows of windows, of one channel at a time."""
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
-    cdef int64_t threads = context.threads
-    cdef int64_t wanted
     cdef bint dense = plan.self_strides[3] == 1
-    plan.band = h.out
-    plan.tile = w.out
-    plan.group = 1
-    plan.packs = (plan.channels > 1 and plan.self_strides[1] == 1 and not dense and not plan.round_half
-                  and h.kernel * w.size * item <= PACKED_BYTES // (ALIGNMENT // item))
-    if is_last(plan):
-        plan.algorithm = LAST
-        plan.packs = False
-        plan.group = group_channels(plan.channels, LAST_SUMS // (w.size * LANES * real), ceil_div(
-            UNITS_PER_THREAD * threads, images * ceil_div(h.out, LEAST_BAND)) if threads > 1 else 1)
-        plan.band = least(h.out, most(1, LAST_BYTES // (
-            least(h.stride, LAST_BYTES) * w.size * item * least(plan.channels, LAST_BYTES))))
-    elif goes_across(context, plan, images, item):
-        plan.algorithm = ACROSS
-        plan.packs = False
-        if are_joined(plan):
-            plan.channels *= images
-        plan.group = least(plan.channels, LANES)
-    elif w.kernel > WIDEST_WINDOW or (h.out == 1 and w.out == 1 and dense and h.kernel > LONELY_TERMS // w.kernel):
+    cdef int64_t rows = h.out
+    if plan.channels > 1:
+        plan.packs = (plan.self_strides[1] == 1 and not dense and not plan.round_half
+                      and h.kernel * w.size * item <= PACKED_BYTES // (ALIGNMENT // item))
+        plan.unpacks = (plan.out_strides[1] == 1 and plan.out_strides[3] != 1
+                        and w.out * item <= PACKED_BYTES // (ALIGNMENT // item))
+    if plan.unpacks:
+        plan.unpacked_strides[0] = plan.out_strides[2]
+        plan.unpacked_strides[1] = plan.out_strides[3]
+        plan.out_strides[2] = w.out
+        plan.out_strides[3] = 1
+    if w.kernel > WIDEST_WINDOW or (h.out == 1 and w.out == 1 and dense and h.kernel > LONELY_TERMS // w.kernel):
         plan.algorithm = WIDE
         plan.packs = False
         plan.tile = least(w.out, MOST_COLUMNS)
@@ -290,10 +291,41 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
     else:
         plan.algorithm = ROWS
         plan.tile = least(w.out, most(1, (MOST_COLUMNS - w.kernel) // w.stride))
-    if plan.packs:
+    if plan.packs or plan.unpacks:
         # A line of channels, and as many rows as stay in the cache.
         plan.group = least(plan.channels, ALIGNMENT // item)
-        plan.band = least(h.out, most(1, (PACKED_BYTES // (plan.group * w.size * item) - h.kernel) // h.stride + 1))
+        if plan.packs:
+            rows = least(rows, (PACKED_BYTES // (plan.group * w.size * item) - h.kernel) // h.stride + 1)
+        if plan.unpacks:
+            rows = least(rows, PACKED_BYTES // (plan.group * w.out * item))
+        plan.band = most(1, rows)
+
+
+cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int64_t images, int64_t real,
+                         int64_t item) noexcept nogil:
+    """Choose the algorithm and the units; returns the bytes of scratch. None of it changes a bit of the result."""
+    cdef const Axis* h = &plan.h
+    cdef const Axis* w = &plan.w
+    cdef int64_t threads = context.threads
+    cdef int64_t wanted
+    plan.band = h.out
+    plan.tile = w.out
+    plan.group = 1
+    plan.packs = plan.unpacks = plan.stores = False
+    if is_last(plan):
+        plan.algorithm = LAST
+        plan.stores = plan.out_strides[1] != 1
+        plan.group = group_channels(plan.channels, LAST_SUMS // (w.size * LANES * real), ceil_div(
+            UNITS_PER_THREAD * threads, images * ceil_div(h.out, LEAST_BAND)) if threads > 1 else 1)
+        plan.band = least(h.out, most(1, (STORED_BYTES if plan.stores else LAST_BYTES) // (
+            least(h.stride, LAST_BYTES) * w.size * item * least(plan.channels, LAST_BYTES))))
+    elif goes_across(context, plan, images, item):
+        plan.algorithm = ACROSS
+        if are_joined(plan):
+            plan.channels *= images
+        plan.group = least(plan.channels, LANES)
+    else:
+        choose_rows(plan, real, item)
     plan.groups = count_groups(plan.channels, plan.group) if plan.algorithm == LAST else (
         ceil_div(plan.channels, plan.group))
     plan.tiles = ceil_div(w.out, plan.tile)
@@ -428,4 +460,4 @@ cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
     fact = add_pair(fact, "paddings", plan.h.full_pad, plan.w.full_pad)
     add_pair(fact, "countIncludePad", plan.count_include_pad, 0)
     fact.kind = BOOL
-    return 1 << plan.algorithm | (1 << PACKED if plan.packs else 0)
+    return 1 << plan.algorithm | (1 << PACKED if plan.packs or plan.unpacks else 0)

@@ -24,6 +24,7 @@ cdef enum Layout:
     PLANES      # rows lie apart for each channel
     PACKED      # the channels of what is read lie side by side, those of what is written do not
     PIXELS      # the channels of both do: what is copied and summed is all channels of a pixel
+    UNPACKED    # the channels of what is written do, those of what is read do not
 
 # Behind the plan lie the four pads as the caller gave them, as int64: kernels copy the plan and have no use for them.
 cdef struct ReplicationPad2dPlan:
@@ -64,7 +65,7 @@ cdef struct ReplicationPad2dForwardPlan:
     int64_t channels            # PIXELS: 1
     int64_t item                # an element
     int64_t cell                # what is copied at a time: an element; PIXELS: a pixel
-    # A unit of work is a plane, or of PACKED a group of channels, x a band of rows of out.
+    # A unit of work is a plane, or of PACKED and UNPACKED a group of channels, x a band of rows of out.
     int64_t band
     int64_t bands
     int64_t group               # channels

@@ -40,6 +40,7 @@ cdef enum:
     UNIT = 131072               # bytes of gradOutput that are packed at a time
     MOST_PACKED = 1048576       # bytes: a unit with more, because of its pads, is not packed
     LINES = 4                   # cache lines of a pixel that are packed side by side if they come from memory
+    UNPACKED_BYTES = 256        # of a group of channels of the forward's UNPACKED
 
 cdef enum:
     LEFT
@@ -393,6 +394,9 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
             plan.layout = PIXELS
         elif width <= MOST_PACKED // item:
             plan.layout = PACKED
+    elif (plan.channels > 1 and plan.out_strides[1] == item and plan.out_strides[3] != item
+            and plan.self_strides[3] == item):
+        plan.layout = UNPACKED
     plan.group = plan.groups = 1
     if plan.layout == PIXELS:
         plan.cell = plan.channels * item
@@ -400,9 +404,11 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
     elif plan.layout == PACKED:
         # A line of channels; of long rows fewer, so that the scratch stays in the cache.
         plan.group = least(plan.channels, most(1, least(ALIGNMENT // item, MOST_PACKED // item // width)))
-        plan.groups = ceil_div(plan.channels, plan.group)
+    elif plan.layout == UNPACKED:
+        plan.group = least(plan.channels, UNPACKED_BYTES // item)
+    plan.groups = ceil_div(plan.channels, plan.group)
     plan.streamed = bytes > CACHED and plan.out_strides[3] == plan.cell and plan.w.out * plan.cell >= LONG_ROW
-    planes *= plan.groups if plan.layout == PACKED else plan.channels
+    planes *= plan.groups
     plan.band = plan.h.out
     if context.threads > 1 and planes < UNITS_PER_THREAD * context.threads:
         plan.band = most(LEAST_BAND, ceil_div(plan.h.out, ceil_div(UNITS_PER_THREAD * context.threads, planes)))

@@ -7,6 +7,8 @@ from aclnn_bw._core.upsample_nearest_exact1d cimport NearestMap
 cdef enum ForwardLayout:
     PLANES      # rows lie apart for each channel, in any strides
     PIXELS      # the channels of both lie side by side: what is copied is all channels of a source
+    PACKED      # those of self alone do: groups of them are transposed
+    UNPACKED    # those of out alone do: likewise
 
 cdef enum Way:
     TWICE       # element j copies j // 2
@@ -20,10 +22,12 @@ cdef enum:
 # Strides are bytes.
 cdef struct UpsampleNearestExact1dForwardPlan:
     NearestMap map          # its sources are out's elements, its targets self's
-    int64_t channels        # PIXELS: 1
-    int64_t rows            # n, c
+    int64_t channels        # all
+    int64_t group           # of a row: 1; PIXELS all, and what is transposed a group, the last one having what is left
+    int64_t groups
+    int64_t rows            # n, group
     int64_t item            # an element
-    int64_t cell            # what is copied at a time: an element; PIXELS: all channels
+    int64_t pitch           # elements of a channel in the scratch, where groups are transposed
     int64_t[3] self_strides     # n, c, l
     int64_t[3] out_strides
     # A unit of work is `block` elements of a row, an even number; units count the rows of a block first.
@@ -31,6 +35,7 @@ cdef struct UpsampleNearestExact1dForwardPlan:
     int64_t blocks
     int32_t layout
     int32_t way
+    bint shrinks            # more sources than elements: these are transposed, not their sources
     bint streamed           # out is written past the caches
 
 cdef extern int upsample_nearest_exact1d "aclnn_bw_upsample_nearest_exact1d" (

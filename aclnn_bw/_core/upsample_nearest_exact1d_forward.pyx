@@ -13,8 +13,8 @@ from aclnn_bw._core.operators cimport check_common, check_same_formats, start_ex
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
 from aclnn_bw._core.types cimport (
-    ARG_OUT, ARG_OUTPUT_SIZE, ARG_SELF, ERR_INVALID, NO_RESULT, REAL, SUCCESS, Arguments, Context, Executor, Fact,
-    IntArray, Tensor,
+    ALIGNMENT, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SELF, ERR_INVALID, NO_RESULT, REAL, SUCCESS, Arguments, Context, Executor,
+    Fact, IntArray, Tensor,
 )
 from aclnn_bw._core.upsample_nearest_exact1d cimport check_format, check_rank
 
@@ -33,6 +33,8 @@ cdef enum:
     LEAST_BLOCK = 1024          # elements
     CACHED = 33554432           # bytes of both arrays: more are written past the caches
     LEAST_STREAMED = 512        # bytes of a row
+    GROUP_BYTES = 128           # of a group of channels that is transposed
+    TURNED_BYTES = 32768        # of its elements in a block
 
 
 cdef int check_nulls(const Context* context, const Arguments* c) noexcept nogil:
@@ -70,6 +72,27 @@ cdef void choose_way(UpsampleNearestExact1dForwardPlan* plan) noexcept nogil:
         plan.way = SECOND
 
 
+cdef void choose_layout(UpsampleNearestExact1dForwardPlan* plan) noexcept nogil:
+    """Of what is transposed, `block` elements have at most block + 2 sources: places below 2**24 are at most half an
+    element off."""
+    cdef int64_t item = plan.item
+    cdef bint from_pixels = plan.self_strides[1] == item and plan.self_strides[2] != item
+    cdef bint to_pixels = plan.out_strides[1] == item and plan.out_strides[2] != item
+    plan.layout = PLANES
+    plan.group = 1
+    plan.pitch = 0
+    plan.shrinks = plan.map.ratio > 1
+    if plan.channels == 1:
+        return
+    if from_pixels and to_pixels:
+        plan.layout = PIXELS
+        plan.group = plan.channels
+    elif plan.map.targets <= 1 << 24 and (from_pixels and plan.out_strides[2] == item
+                                          or to_pixels and plan.self_strides[2] == item):
+        plan.layout = PACKED if from_pixels else UNPACKED
+        plan.group = least(plan.channels, most(1, GROUP_BYTES // item))
+
+
 cdef int plan_forward(const Context* context, const Arguments* c, Executor** result) noexcept nogil:
     cdef const Tensor* self = c.tensors[0]
     cdef const Tensor* out = c.tensors[1]
@@ -92,33 +115,35 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
     for i in range(3):
         plan.self_strides[i] *= item
         plan.out_strides[i] *= item
-    plan.item = plan.cell = item
+    plan.item = item
     plan.channels = self.dims[1]
-    plan.layout = PLANES
-    if (plan.channels > 1 and plan.self_strides[1] == item and plan.self_strides[2] != item
-            and plan.out_strides[1] == item and plan.out_strides[2] != item):
-        plan.layout = PIXELS
-        plan.cell = plan.channels * item
-        plan.channels = 1
-    plan.rows = self.dims[0] * plan.channels
-    plan.streamed = (bytes > CACHED and plan.layout == PLANES and plan.out_strides[2] == item
+    choose_layout(&plan)
+    plan.groups = ceil_div(plan.channels, plan.group)
+    plan.rows = self.dims[0] * plan.groups
+    plan.streamed = (bytes > CACHED and plan.layout in (PLANES, PACKED) and plan.out_strides[2] == item
                      and plan.map.sources * item >= LEAST_STREAMED)
     plan.block = plan.map.sources
+    if plan.layout > PIXELS:
+        plan.block = least(plan.block, TURNED_BYTES // (plan.group * item))
     wanted = UNITS_PER_THREAD * context.threads
     if context.threads > 1 and plan.rows < wanted:
-        plan.block = most(LEAST_BLOCK, ceil_div(plan.map.sources, ceil_div(wanted, plan.rows)))
+        plan.block = least(plan.block, most(LEAST_BLOCK, ceil_div(plan.map.sources, ceil_div(wanted, plan.rows))))
     if plan.way == FOUND:
         plan.block = least(plan.block, LONGEST_BLOCK)
     plan.block += plan.block & 1
     if plan.way == FOUND and plan.map.targets > INT32_MAX and plan.map.ratio >= <float>(INT32_MAX // LONGEST_BLOCK):
         plan.block = 1      # so that int32 holds all distances from a block's first source
     plan.blocks = ceil_div(plan.map.sources, plan.block)
+    if plan.layout > PIXELS:
+        # With room for the sources of a block, and an odd number of cache lines: no two rows of 64 meet in a set.
+        plan.pitch = ((plan.block + 2) * item // ALIGNMENT | 1) * ALIGNMENT // item + ALIGNMENT // item
     (<UpsampleNearestExact1dForwardPlan*>executor.plan)[0] = plan
     slot = 0
     while <int64_t>1 << slot < item:
         slot += 1
     # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
-    set_work(executor, context, context.kernels.row[KERNEL][slot], plan.rows * plan.blocks, bytes, 0)
+    set_work(executor, context, context.kernels.row[KERNEL][slot], plan.rows * plan.blocks, bytes,
+             plan.group * plan.pitch * item)
     return SUCCESS
 
 
@@ -164,4 +189,4 @@ cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
     fact.name = "ratio"
     fact.kind = REAL
     fact.real = plan.map.ratio
-    return 1 << plan.layout | 1 << (PIXELS + 1 + plan.way)
+    return 1 << plan.layout | 1 << (UNPACKED + 1 + plan.way)

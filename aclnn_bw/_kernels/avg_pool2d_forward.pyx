@@ -22,8 +22,8 @@ FLAT as many zeros before and behind its rows as a window reaches beyond its own
 | WIDE | windows too wide for the scratch, or one a plane | some columns of one window at a time |
 | FEW | one or two small windows to a row | they leave vectors empty: 0.33 to 0.9 of ROWS' time |
 | ACROSS (avg_pool2d_forward_across.pyx) | small planes, 12 of 16 lanes filled | lanes hold channels: 1 to 18 times |
-| LAST (avg_pool2d_forward_across.pyx) | channels side by side on both sides | nothing is transposed: 1.1 to 18 times |
-| PACKED | channels side by side in self | a transposition to rows reads each cache line once |
+| LAST (avg_pool2d_forward_across.pyx) | channels side by side in self | rows of windows, at most, are transposed |
+| PACKED | channels side by side in one of both | a transposition reads or writes each cache line once |
 
 `python -m benchmarks --operator avg_pool2d` measures.
 """
@@ -39,8 +39,8 @@ from aclnn_bw._kernels.rows cimport (
     add_row, load_row, narrow_row, narrow_strided, round_to_half_row, sum_dense_rows, widened,
 )
 from aclnn_bw._kernels.simd cimport (
-    VECTOR_BYTES, add, bfloat, element, half, load, load_in_turn, real, scale, simd_divide, simd_plus_zero, simd_store,
-    store, vector, zero,
+    VECTOR_BYTES, add, bfloat, element, half, load, load_in_turn, real, scale, simd_divide, simd_plus_zero, store,
+    vector, zero,
 )
 from aclnn_bw._kernels.transpose cimport transpose
 
@@ -159,7 +159,6 @@ cdef inline bint average_threes(element* to, const real* sums, bint by_two, doub
     those of the last window is read. The last vector overlaps the one before."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef int64_t step = 2 if by_two else 1
-    cdef real[16] found
     cdef vector x, wrong
     cdef int64_t i = 0
     if n < lanes:
@@ -171,8 +170,7 @@ cdef inline bint average_threes(element* to, const real* sums, bint by_two, doub
         wrong = add(wrong, scale(x, 0, sums), sums)
         store(to + i, x)
         i += lanes
-    simd_store(found, &wrong)
-    return all_finite(<const real*>found, lanes)
+    return all_finite(wrong)
 
 
 cdef inline bint average_across(real* to, const real* phases, int64_t pitch, int64_t stride, int64_t kernel,
@@ -341,7 +339,6 @@ cdef void pairs_row(const AvgPool2dForwardPlan* plan, const element* self__hw, i
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef double factor = 1 / plan.divisor
     cdef vector even, odd, lower_even, lower_odd, wrong
-    cdef real[16] found
     cdef real average, column
     cdef int64_t i = 0
     cdef int64_t j
@@ -357,8 +354,7 @@ cdef void pairs_row(const AvgPool2dForwardPlan* plan, const element* self__hw, i
         store(to + i, even)
         i += lanes
     if n >= lanes:
-        simd_store(found, &wrong)
-        if all_finite(<const real*>found, lanes):
+        if all_finite(wrong):
             return
         i = 0
     while i < n:
@@ -463,19 +459,35 @@ cdef void make_band(const AvgPool2dForwardPlan* plan, const element* self__hw, i
 
 cdef void packed_band(const AvgPool2dForwardPlan* plan, const element* self__chw, element* out__chw, char* scratch,
                       int64_t channels, int64_t oh, int64_t end, int64_t p, int64_t n, const real* kind) noexcept nogil:
-    """make_band of a group of channels, whose rows are made dense."""
+    """make_band of a group of channels, whose rows are made dense in self, out, or both. A dense plane is taken as if
+    it began where its row 0 would lie."""
     cdef element* packed = <element*>(scratch + plan.at_packed)
-    cdef int64_t width = plan.w.size
+    cdef element* unpacked = <element*>(scratch + plan.at_unpacked)
     cdef int64_t first = find_inside(&plan.h, oh).begin
     cdef int64_t last = find_inside(&plan.h, end - 1).end
-    cdef int64_t ih, c
-    for ih in range(first, last):
-        transpose(packed + (ih - first) * width, plan.packed_plane, self__chw + ih * plan.self_strides[2],
-                  plan.self_strides[3], width, channels, sizeof(element))
+    cdef int64_t down = plan.self_strides[2]
+    cdef int64_t along = plan.self_strides[3]
+    cdef int64_t next = plan.self_strides[1]
+    cdef const element* source = self__chw
+    cdef element* to
+    cdef int64_t row, c
+    if plan.packs:
+        for row in range(first, last):
+            transpose(packed + (row - first) * plan.w.size, plan.packed_plane, self__chw + row * down, along,
+                      plan.w.size, channels, sizeof(element))
+        down = plan.w.size
+        along = 1
+        next = plan.packed_plane
+        source = <const element*>packed - first * down
     for c in range(channels):
-        # As if the plane began where its row 0 would lie.
-        make_band(plan, <const element*>packed + c * plan.packed_plane - first * width, width, 1,
-                  out__chw + c * plan.out_strides[1], scratch, oh, end, p, n, kind)
+        to = unpacked + c * plan.unpacked_plane - oh * plan.w.out if plan.unpacks else (
+            out__chw + c * plan.out_strides[1])
+        make_band(plan, source + c * next, down, along, to, scratch, oh, end, p, n, kind)
+    if plan.unpacks:
+        for row in range(oh, end):
+            transpose(out__chw + row * plan.unpacked_strides[0] + p * plan.unpacked_strides[1],
+                      plan.unpacked_strides[1], <const element*>unpacked + (row - oh) * plan.w.out + p,
+                      plan.unpacked_plane, channels, n, sizeof(element))
 
 
 cdef int64_t forward(const AvgPool2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
@@ -498,7 +510,7 @@ cdef int64_t forward(const AvgPool2dForwardPlan* plan, char** data, char* scratc
         channels = least(plan.group, plan.channels - c)
         source = <const element*>data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         to = <element*>data[1] + n * plan.out_strides[0] + c * plan.out_strides[1]
-        if plan.packs:
+        if plan.packs or plan.unpacks:
             packed_band(plan, source, to, scratch, channels, oh, stop, p, windows, kind)
         else:
             make_band(plan, source, plan.self_strides[2], plan.self_strides[3], to, scratch, oh, stop, p, windows, kind)

@@ -2,11 +2,12 @@
 """AvgPool2d, ACROSS and LAST: channels lie side by side in a vector, and positions come one after the other.
 
 The formula, its order and its bytes are those of avg_pool2d_forward.pyx, whose vectors hold windows of one row: few to
-a row leave them empty. ACROSS transposes small planes for that, and LAST finds channels side by side in self and in
-out. `width` channels, LANES or at least as many, are worked on at a time: their last vector overlaps the one before.
+a row leave them empty. ACROSS transposes small planes for that, and LAST finds channels side by side in self; where out
+has rows, it transposes the windows of a band. `width` channels, LANES or at least as many, are worked on at a time:
+their last vector overlaps the one before.
 
 Bounds. Of a window only what lies inside the image is summed (`find_inside`), and the scratch holds the sums of the
-columns, and of ACROSS the positions of a plane and its windows, for `width` channels.
+columns, of ACROSS the positions of a plane and its windows, and of LAST the windows of a band, for `width` channels.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset
@@ -19,7 +20,7 @@ from aclnn_bw._kernels.avg_pool2d_windows cimport Inside, all_finite, divided_fi
 from aclnn_bw._kernels.planes cimport load_planes, store_planes
 from aclnn_bw._kernels.rows cimport narrow_row, sum_dense_rows
 from aclnn_bw._kernels.simd cimport (
-    VECTOR_BYTES, add, bfloat, element, half, load, real, scale, simd_divide, simd_store, store, vector, zero,
+    VECTOR_BYTES, add, bfloat, element, half, load, real, scale, simd_divide, store, vector, zero,
 )
 
 
@@ -47,7 +48,6 @@ cdef inline bint average_row(const AvgPool2dForwardPlan* plan, element* to, int6
                              int64_t width, int64_t oh) noexcept nogil:
     """The windows of row oh, of the sums down their columns; whether all are finite."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
-    cdef real[16] found
     cdef vector x, wrong
     cdef double divisor
     cdef int64_t ow, i
@@ -68,8 +68,7 @@ cdef inline bint average_row(const AvgPool2dForwardPlan* plan, element* to, int6
             wrong = add(wrong, scale(x, 0, sums), sums)
             store(to + i, x)
         to += to_along
-    simd_store(found, &wrong)
-    return all_finite(<const real*>found, lanes)
+    return all_finite(wrong)
 
 
 cdef void mend_row(const AvgPool2dForwardPlan* plan, element* to, int64_t to_along, const real* sums, int64_t width,
@@ -118,6 +117,20 @@ cdef void average_planes(const AvgPool2dForwardPlan* plan, const element* self__
     store_planes(out__chw, plan.out_strides, <const element*>image, LANES, plan.h.out, plan.w.out, channels)
 
 
+cdef void average_last(const AvgPool2dForwardPlan* plan, const element* self__chw, element* out__chw, char* scratch,
+                       int64_t channels, int64_t oh, int64_t end, const real* kind) noexcept nogil:
+    """LAST: the rows [oh, end) of windows of some channels."""
+    cdef element* image = <element*>(scratch + plan.at_packed)
+    cdef element* to = out__chw + oh * plan.out_strides[2]
+    if plan.stores:
+        average_rows(plan, image, plan.w.out * channels, channels, self__chw, plan.self_strides[2],
+                     plan.self_strides[3], <real*>scratch, channels, oh, end)
+        store_planes(to, plan.out_strides, <const element*>image, channels, end - oh, plan.w.out, channels)
+    else:
+        average_rows(plan, to, plan.out_strides[2], plan.out_strides[3], self__chw, plan.self_strides[2],
+                     plan.self_strides[3], <real*>scratch, channels, oh, end)
+
+
 cdef int64_t across(const AvgPool2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                     const element* numbers, const real* kind) noexcept nogil:
     """The units [unit, end); unit = (n*bands + band)*groups + group. The last arguments give the types only."""
@@ -133,10 +146,8 @@ cdef int64_t across(const AvgPool2dForwardPlan* plan, char** data, char* scratch
         source = <const element*>data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         to = <element*>data[1] + n * plan.out_strides[0] + c * plan.out_strides[1]
         if plan.algorithm == LAST:
-            average_rows(plan, to + oh * plan.out_strides[2], plan.out_strides[2], plan.out_strides[3], source,
-                         plan.self_strides[2], plan.self_strides[3], <real*>scratch,
-                         plan.group if group + 1 < plan.groups else plan.channels - c, oh,
-                         least(oh + plan.band, plan.h.out))
+            average_last(plan, source, to, scratch, plan.group if group + 1 < plan.groups else plan.channels - c, oh,
+                         least(oh + plan.band, plan.h.out), kind)
         else:
             average_planes(plan, source, to, scratch, least(LANES, plan.channels - c), kind)
         unit += 1

@@ -6,7 +6,7 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.avg_pool2d cimport Axis, window_length
 from aclnn_bw._core.avg_pool2d_forward cimport AvgPool2dForwardPlan
 from aclnn_bw._kernels.rows cimport widened
-from aclnn_bw._kernels.simd cimport element, real
+from aclnn_bw._kernels.simd cimport VECTOR_BYTES, cell_8, element, real, simd_store, vector
 
 # The positions of a window that lie inside the image, along one axis.
 cdef struct Inside:
@@ -29,12 +29,16 @@ cdef inline real divisor_of(const AvgPool2dForwardPlan* plan, int64_t oh, int64_
                   * <double>window_length(&plan.w, ow, plan.count_include_pad))
 
 
-cdef inline bint all_finite(const real* row, int64_t n) noexcept nogil:
-    cdef int bad = 0
+cdef inline bint all_finite(vector wrong) noexcept nogil:
+    """Whether all numbers were whose products with zero `wrong` is the sum of. By its bits: gcc compares floating-point
+    lanes one by one where it holds them in a register (PAIRS took 1.9 times as long)."""
+    cdef cell_8[8] bits      # of the widest vectors
+    cdef cell_8 some = 0
     cdef int64_t i
-    for i in range(n):
-        bad |= row[i] - row[i] != 0
-    return bad == 0
+    simd_store(<cell_8*>bits, &wrong)
+    for i in range(VECTOR_BYTES // 8):
+        some |= bits[i]
+    return some == 0
 
 
 cdef inline real divided_first(const AvgPool2dForwardPlan* plan, const element* self__hw, int64_t down, int64_t along,

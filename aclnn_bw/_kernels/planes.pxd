@@ -7,8 +7,9 @@ beyond the last channel hold what was there before. Nothing beyond the planes th
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from aclnn_bw._kernels.copies cimport item
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, cell_2, cell_4, cell_8, element, vector
-from aclnn_bw._kernels.transpose cimport moved, sum_transposed, turn_blocks, turn_columns
+from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose, turn_blocks, turn_columns
 
 
 cdef inline void turn_cells(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
@@ -31,6 +32,21 @@ cdef inline void turn(void* to, int64_t to_pitch, const void* source, int64_t pi
         turn_cells(<cell_4*>to, to_pitch, <const cell_4*>source, pitch, rows, columns, ahead)
     else:
         turn_cells(<cell_2*>to, to_pitch, <const cell_2*>source, pitch, rows, columns, ahead)
+
+
+cdef inline void turn_items(item* to, int64_t to_pitch, const item* source, int64_t pitch, int64_t rows,
+                            int64_t columns, bint ahead) noexcept nogil:
+    """`turn` for elements of any size, and of few columns."""
+    cdef int64_t i, j
+    if 1 < sizeof(item) < 16:
+        if columns <= 3:
+            transpose(to, to_pitch, source, pitch, rows, columns, sizeof(item))
+        else:
+            turn(to, to_pitch, source, pitch, rows, columns, sizeof(item), ahead)
+        return
+    for i in range(rows):
+        for j in range(columns):
+            to[j * to_pitch + i] = source[i * pitch + j]
 
 
 cdef inline void load_planes(element* to, int64_t width, const element* source, const int64_t* strides, int64_t rows,

@@ -16,6 +16,7 @@ scratch of a unit holds a row of its channels.
 | . any | other strides | element by element |
 | PACKED | channels side by side in self | a transposition to rows reads each cache line once |
 | PIXELS | channels side by side in both | a pixel is copied as one, and dense pixels as one row |
+| UNPACKED | in out alone | a transposition writes each cache line once |
 
 `python -m benchmarks --operator replication_pad2d` measures.
 """
@@ -23,11 +24,11 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport least
-from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, CopiedAxis, ReplicationPad2dForwardPlan
+from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, UNPACKED, CopiedAxis, ReplicationPad2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, RangeFn
 from aclnn_bw._kernels.copies cimport Wide, copy_bytes, fill_items, item, stream_bytes
+from aclnn_bw._kernels.planes cimport turn_items
 from aclnn_bw._kernels.simd cimport fence
-from aclnn_bw._kernels.transpose cimport transpose
 
 
 cdef inline int64_t source_of(const CopiedAxis* h, int64_t p) noexcept nogil:
@@ -46,6 +47,15 @@ cdef inline void pad_dense(const CopiedAxis* w, const item* source, item* to, bi
     else:
         copy_bytes(<char*>to, <const char*>(source + w.first), w.between * <int64_t>sizeof(item))
     fill_items(to + w.between, source[w.last], w.after)
+
+
+cdef inline void pad_ends(const CopiedAxis* w, const item* source, char* to, int64_t to_along) noexcept nogil:
+    """What copies the first and the last element of a dense row, in any stride."""
+    cdef int64_t i
+    for i in range(w.before):
+        (<item*>(to + i * to_along))[0] = source[0]
+    for i in range(w.before + w.between, w.out):
+        (<item*>(to + i * to_along))[0] = source[w.last]
 
 
 cdef inline void pad_apart(const CopiedAxis* w, const char* source, int64_t along, char* to, int64_t to_along,
@@ -111,19 +121,14 @@ cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__
     cdef int64_t size = <int64_t>sizeof(item)
     cdef int64_t to_along = plan.out_strides[3]
     cdef int64_t row = -1
-    cdef int64_t c, i
+    cdef int64_t c
     cdef const char* source
     cdef char* to
     while p < end:
         if source_of(&plan.h, p) != row:
             row = source_of(&plan.h, p)
             source = self__hwc + row * plan.self_strides[2]
-            if size == 1:
-                for i in range(width):
-                    for c in range(channels):
-                        scratch[(c * width + i) * size] = source[i * plan.self_strides[3] + c * size]
-            else:
-                transpose(scratch, width, source, plan.self_strides[3] // size, width, channels, size)
+            turn_items(<item*>scratch, width, <const item*>source, plan.self_strides[3] // size, width, channels, True)
         for c in range(channels):
             source = scratch + c * width * size
             to = out__chw + c * plan.out_strides[1] + p * plan.out_strides[2]
@@ -134,10 +139,29 @@ cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__
         p += 1
 
 
+cdef void pad_unpacked(const ReplicationPad2dForwardPlan* plan, const char* self__chw, char* out__hwc, int64_t channels,
+                       int64_t p, int64_t end, const item* kind) noexcept nogil:
+    """The rows [p, end) of a group of channels."""
+    cdef const CopiedAxis* w = &plan.w
+    cdef int64_t size = <int64_t>sizeof(item)
+    cdef int64_t next = plan.self_strides[1]
+    cdef int64_t to_along = plan.out_strides[3]
+    cdef int64_t c
+    cdef const char* source
+    cdef char* to
+    while p < end:
+        source = self__chw + source_of(&plan.h, p) * plan.self_strides[2]
+        to = out__hwc + p * plan.out_strides[2]
+        turn_items(<item*>(to + w.before * to_along), to_along // size, <const item*>source + w.first, next // size,
+                   channels, w.between, False)
+        for c in range(channels if w.before + w.after > 0 else 0):
+            pad_ends(w, <const item*>(source + c * next), to + c * size, to_along)
+        p += 1
+
+
 cdef int64_t forward(const ReplicationPad2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                      const item* kind) noexcept nogil:
     """The units [unit, end); unit = (n*planes + plane)*bands + band. The last argument gives its type only."""
-    cdef int64_t planes = plan.groups if plan.layout == PACKED else plan.channels
     cdef int64_t n, plane, c, p, stop
     cdef const char* source
     cdef char* to
@@ -145,12 +169,14 @@ cdef int64_t forward(const ReplicationPad2dForwardPlan* plan, char** data, char*
         plane = unit // plan.bands
         p = (unit - plane * plan.bands) * plan.band
         stop = least(p + plan.band, plan.h.out)
-        n = plane // planes
-        c = (plane - n * planes) * plan.group
+        n = plane // plan.groups
+        c = (plane - n * plan.groups) * plan.group
         source = data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         to = data[1] + n * plan.out_strides[0] + c * plan.out_strides[1]
         if plan.layout == PACKED:
             pad_packed(plan, source, to, scratch, least(plan.group, plan.channels - c), p, stop, kind)
+        elif plan.layout == UNPACKED:
+            pad_unpacked(plan, source, to, least(plan.group, plan.channels - c), p, stop, kind)
         else:
             pad_plane(plan, source, to, p, stop, kind)
         unit += 1

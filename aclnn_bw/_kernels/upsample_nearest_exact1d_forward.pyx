@@ -6,7 +6,8 @@ copied bit for bit, so a kernel knows their size alone, not their dtype.
 Bounds. index_of is in [0, L) for every j and ascends; TWICE and SECOND are taken where index(j) = j // 2 with 2*L
 elements, and index(j) = 2*j + 1 with L // 2. A unit's elements lie in its block, which lies in the row; phase 1 has
 proved that both views lie inside their storage. Vectors are read where one from the first source on ends in the row. A
-piece has at most PIECE elements, a block that is FOUND at most LONGEST_BLOCK.
+piece has at most PIECE elements, a block that is FOUND at most LONGEST_BLOCK. The scratch has two elements more than a
+block for each channel of a group, and a block no more sources than that (`choose_layout`).
 
 | path | when | why |
 |---|---|---|
@@ -15,6 +16,7 @@ piece has at most PIECE elements, a block that is FOUND at most LONGEST_BLOCK.
 | . picked | a vector's sources lie in one | one shuffle instead of a load and a store for each element |
 | streamed | rows >= 512 bytes, arrays beyond the caches | lines are not read before they are written |
 | PIXELS | channels side by side in both | all channels of a source are copied as one |
+| PACKED, UNPACKED | in one of both | of sources and elements the fewer are transposed: 3 to 10 times |
 
 `python -m benchmarks --operator upsample_nearest_exact1d` measures.
 """
@@ -25,16 +27,27 @@ from aclnn_bw._core.arithmetic cimport least, quotient
 from aclnn_bw._core.types cimport ALL_GOOD, RangeFn
 from aclnn_bw._core.upsample_nearest_exact1d cimport NearestMap, index_of
 from aclnn_bw._core.upsample_nearest_exact1d_forward cimport (
-    FOUND, LONGEST_BLOCK, PIECE, PIXELS, SECOND, TWICE, UpsampleNearestExact1dForwardPlan,
+    FOUND, LONGEST_BLOCK, PACKED, PIECE, PIXELS, PLANES, SECOND, TWICE, UpsampleNearestExact1dForwardPlan,
 )
 from aclnn_bw._kernels.copies cimport AHEAD, Wide, copy_bytes, fetch, item, stream_bytes
-from aclnn_bw._kernels.simd cimport VECTOR_BYTES, fence, simd_pick, simd_store, vector
+from aclnn_bw._kernels.planes cimport turn_items
+from aclnn_bw._kernels.simd cimport VECTOR_BYTES, fence, simd_load, simd_pick, simd_store, vector, vector_16
+from aclnn_bw._kernels.transpose cimport turned
 
 # What the rows of a block have in common: where its first source lies, and those of its elements from there.
 cdef struct Found:
     int64_t block
     int64_t first
     int32_t[LONGEST_BLOCK] table
+
+
+# What a unit of work is.
+cdef struct Unit:
+    int64_t begin       # elements of a row
+    int64_t end
+    int64_t channels
+    const char* source  # its row
+    char* to
 
 
 cdef inline void copy_twice(item* to, const item* source, int64_t n) noexcept nogil:
@@ -110,57 +123,170 @@ cdef inline void copy_dense(const UpsampleNearestExact1dForwardPlan* plan, const
                    plan.map.targets - found.first, n)
 
 
+cdef inline int64_t copy_whole(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* source,
+                               int64_t along, int64_t last, char* to, int64_t cell, int64_t j, int64_t end,
+                               turned* width) noexcept nogil:
+    """Of cells that go end to end, those of which a vector is there on both sides: what is written beyond one is
+    overwritten by the next. Returns the first that is left."""
+    cdef int64_t room = last * along + cell - <int64_t>sizeof(turned)
+    cdef int64_t stop = (end - j) * cell - <int64_t>sizeof(turned)
+    cdef int64_t at = 0
+    cdef int64_t place
+    cdef turned x
+    if plan.way == TWICE:
+        # j is even.
+        place = j // 2 * along
+        while at + cell <= stop and place <= room:
+            simd_load(&x, source + place)
+            simd_store(to + at, &x)
+            simd_store(to + at + cell, &x)
+            place += along
+            at += 2 * cell
+            j += 2
+    while at <= stop:
+        place = source_of(plan, found, j) * along
+        if place > room:
+            break
+        simd_load(&x, source + place)
+        simd_store(to + at, &x)
+        at += cell
+        j += 1
+    return j
+
+
+cdef void copy_cells(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* source,
+                     int64_t along, int64_t last, char* to, int64_t to_along, int64_t cell, int64_t j,
+                     int64_t end) noexcept nogil:
+    """The elements [j, end) of some channels side by side, from `to` on; `last` is the last source that is there."""
+    cdef int64_t i = j
+    if to_along == cell and along >= cell:
+        # Smaller cells than a vector would take copy_bytes' slow way: 3 to 10 times as long.
+        if cell <= 16:
+            i = copy_whole(plan, found, source, along, last, to, cell, j, end, <vector_16*>NULL)
+        elif cell <= VECTOR_BYTES:
+            i = copy_whole(plan, found, source, along, last, to, cell, j, end, <vector*>NULL)
+    while i < end:
+        copy_bytes(to + (i - j) * to_along, source + source_of(plan, found, i) * along, cell)
+        i += 1
+
+
 cdef void copy_apart(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* self__l,
                      char* out__l, int64_t j, int64_t end, const item* kind) noexcept nogil:
-    """The elements [j, end), or pixels, of a row in any strides."""
-    cdef int64_t along = plan.self_strides[2]
-    cdef int64_t to_along = plan.out_strides[2]
+    """The elements [j, end) of a row in any strides."""
     while j < end:
-        if plan.layout == PIXELS:
-            copy_bytes(out__l + j * to_along, self__l + source_of(plan, found, j) * along, plan.cell)
-        else:
-            memcpy(out__l + j * to_along, self__l + source_of(plan, found, j) * along, sizeof(item))
+        memcpy(out__l + j * plan.out_strides[2], self__l + source_of(plan, found, j) * plan.self_strides[2],
+               sizeof(item))
         j += 1
 
 
 cdef void copy_row(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* self__l, char* out__l,
                    int64_t j, int64_t end, const item* kind) noexcept nogil:
-    """The elements [j, end) of a row."""
+    """The elements [j, end) of a row, dense on both sides."""
     cdef int64_t size = <int64_t>sizeof(item)
     cdef int64_t n
     cdef item[PIECE] piece
-    if plan.layout == PIXELS or plan.self_strides[2] != size or plan.out_strides[2] != size:
-        copy_apart(plan, found, self__l, out__l, j, end, kind)
-    elif not plan.streamed:
+    if not plan.streamed:
         copy_dense(plan, found, <const item*>self__l, <item*>out__l + j, j, end - j)
+        return
+    while j < end:
+        n = least(PIECE, end - j)
+        fetch(self__l + source_of(plan, found, j) * size + AHEAD,
+              (source_of(plan, found, j + n - 1) - source_of(plan, found, j)) * size)
+        copy_dense(plan, found, <const item*>self__l, <item*>piece, j, n)
+        stream_bytes(out__l + j * size, <const char*>piece, n * size)
+        j += n
+
+
+cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* self__cl,
+                     char* out__cl, item* scratch, int64_t channels, int64_t j, int64_t end) noexcept nogil:
+    """PACKED, UNPACKED: the elements [j, end) of some channels."""
+    cdef int64_t size = <int64_t>sizeof(item)
+    cdef int64_t along = plan.self_strides[2]
+    cdef int64_t to_along = plan.out_strides[2]
+    cdef int64_t cell = channels * size
+    cdef int64_t first = source_of(plan, found, j)
+    cdef int64_t sources = source_of(plan, found, end - 1) + 1 - first
+    cdef const char* packed = <const char*>scratch
+    cdef int64_t c
+    if plan.layout == PACKED and plan.shrinks:
+        copy_cells(plan, found, self__cl, along, plan.map.targets - 1, <char*>scratch, cell, cell, j, end)
+        turn_items(<item*>out__cl + j, plan.out_strides[1] // size, <const item*>scratch, channels, end - j, channels,
+                   False)
+    elif plan.layout == PACKED:
+        turn_items(scratch, plan.pitch, <const item*>(self__cl + first * along), along // size, sources, channels,
+                   True)
+        for c in range(channels):
+            # As if the row began where its source 0 would lie.
+            copy_row(plan, found, packed + (c * plan.pitch - first) * size, out__cl + c * plan.out_strides[1], j, end,
+                     <const item*>NULL)
+    elif plan.shrinks:
+        for c in range(channels):
+            copy_dense(plan, found, <const item*>(self__cl + c * plan.self_strides[1]), scratch + c * plan.pitch, j,
+                       end - j)
+        turn_items(<item*>(out__cl + j * to_along), to_along // size, <const item*>scratch, plan.pitch, channels,
+                   end - j, False)
     else:
-        while j < end:
-            n = least(PIECE, end - j)
-            fetch(self__l + source_of(plan, found, j) * size + AHEAD,
-                  (source_of(plan, found, j + n - 1) - source_of(plan, found, j)) * size)
-            copy_dense(plan, found, <const item*>self__l, <item*>piece, j, n)
-            stream_bytes(out__l + j * size, <const char*>piece, n * size)
-            j += n
+        turn_items(scratch, channels, <const item*>self__cl + first, plan.self_strides[1] // size, channels, sources,
+                   False)
+        copy_cells(plan, found, packed - first * cell, cell, first + sources - 1, out__cl + j * to_along, to_along,
+                   cell, j, end)
 
 
-cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data, int64_t unit, int64_t end,
-                     const item* kind) noexcept nogil:
-    """The units [unit, end); unit = block*rows + row. The last argument gives its type only."""
-    cdef int64_t block, row, j, n, c
+cdef inline Unit open_unit(const UpsampleNearestExact1dForwardPlan* plan, Found* found, char** data,
+                           int64_t unit) noexcept nogil:
+    """unit = block*rows + row."""
+    cdef int64_t block = quotient(unit, plan.rows)
+    cdef int64_t row = unit - block * plan.rows
+    cdef int64_t n, c
+    cdef Unit u
+    u.begin = block * plan.block
+    u.end = least(u.begin + plan.block, plan.map.sources)
+    if block != found.block and plan.way == FOUND:
+        find_sources(found, &plan.map, u.begin, u.end - u.begin)
+    found.block = block
+    n = quotient(row, plan.groups)
+    c = (row - n * plan.groups) * plan.group
+    u.channels = least(plan.group, plan.channels - c)
+    u.source = data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
+    u.to = data[1] + n * plan.out_strides[0] + c * plan.out_strides[1]
+    return u
+
+
+cdef void copy_groups(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
+                      int64_t end, const item* kind) noexcept nogil:
+    """The units [unit, end) of PIXELS, PACKED and UNPACKED. In one loop with the others, gcc keeps what short rows need
+    on the stack: 0.8 of their speed."""
     cdef Found found
+    cdef Unit u
     found.block = -1
     while unit < end:
-        block = quotient(unit, plan.rows)
-        row = unit - block * plan.rows
-        j = block * plan.block
-        if block != found.block and plan.way == FOUND:
-            find_sources(&found, &plan.map, j, least(plan.block, plan.map.sources - j))
-        found.block = block
-        n = quotient(row, plan.channels)
-        c = row - n * plan.channels
-        copy_row(plan, &found, data[0] + n * plan.self_strides[0] + c * plan.self_strides[1],
-                 data[1] + n * plan.out_strides[0] + c * plan.out_strides[1], j,
-                 least(j + plan.block, plan.map.sources), kind)
+        u = open_unit(plan, &found, data, unit)
+        if plan.layout == PIXELS:
+            copy_cells(plan, &found, u.source, plan.self_strides[2], plan.map.targets - 1,
+                       u.to + u.begin * plan.out_strides[2], plan.out_strides[2],
+                       plan.channels * <int64_t>sizeof(item), u.begin, u.end)
+        else:
+            copy_group(plan, &found, u.source, u.to, <item*>scratch, u.channels, u.begin, u.end)
+        unit += 1
+
+
+cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
+                     int64_t end, const item* kind) noexcept nogil:
+    """The units [unit, end). The last argument gives its type only."""
+    cdef int64_t size = <int64_t>sizeof(item)
+    cdef bint dense = plan.self_strides[2] == size and plan.out_strides[2] == size
+    cdef Found found
+    cdef Unit u
+    if plan.layout != PLANES:
+        copy_groups(plan, data, scratch, unit, end, kind)
+        unit = end
+    found.block = -1
+    while unit < end:
+        u = open_unit(plan, &found, data, unit)
+        if not dense:
+            copy_apart(plan, &found, u.source, u.to, u.begin, u.end, kind)
+        else:
+            copy_row(plan, &found, u.source, u.to, u.begin, u.end, kind)
         unit += 1
     if plan.streamed:
         fence()
@@ -168,23 +294,23 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
 
 
 cdef int64_t forward_1(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, begin, end, <const uint8_t*>NULL)
+    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint8_t*>NULL)
 
 
 cdef int64_t forward_2(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, begin, end, <const uint16_t*>NULL)
+    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint16_t*>NULL)
 
 
 cdef int64_t forward_4(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, begin, end, <const uint32_t*>NULL)
+    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint32_t*>NULL)
 
 
 cdef int64_t forward_8(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, begin, end, <const uint64_t*>NULL)
+    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint64_t*>NULL)
 
 
 cdef int64_t forward_16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, begin, end, <const Wide*>NULL)
+    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const Wide*>NULL)
 
 
 cdef void upsample_nearest_exact1d_forward_kernels(RangeFn* row) noexcept nogil:
