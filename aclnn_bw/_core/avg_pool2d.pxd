@@ -29,7 +29,7 @@ cdef enum Algorithm:
     STREAMED    # as BANDED, one row of windows at a time: for kernels too tall for the scratch
     WINDOWS     # windows that do not meet: zeros, and the share of each window where it lies
     ACROSS      # small planes: whole planes of some channels at once, which are transposed for that
-    LAST        # channels side by side on both sides: many of them at once, which are not transposed
+    LAST        # channels side by side in gradInput: many of them at once, which are not transposed
 
 # One axis. `kernel`, `stride` and `pad` describe which window covers which position and are cut down to what the sizes
 # can tell apart: position i lies in window o if and only if 0 <= i + pad - o*stride < kernel. With i + pad =
@@ -71,6 +71,7 @@ cdef struct AvgPool2dPlan:
     int64_t tile
     int64_t tiles
     int64_t taps                        # of a kernel whose sums run in registers at stride 1, else 0
+    bint loads                          # LAST: gradOutput has rows, and its windows are brought to the scratch
     bint pairs                          # stride 2 along w, and as many terms along h, one or two
     int64_t strip                       # values of q along h whose rows of windows are in the scratch at a time
     int64_t pitch                       # elements from a row of terms or sums to the next

@@ -210,8 +210,9 @@ cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:
 
 
 cdef bint is_last(const AvgPool2dPlan* plan, int64_t real) noexcept nogil:
-    """Channels lie side by side on both sides, enough of them for every vector."""
-    return (plan.channels >= LANES and plan.grad_output_strides[1] == 1 and plan.grad_input_strides[1] == 1
+    """Channels lie side by side in gradInput, enough of them for every vector; and in gradOutput, or rows do."""
+    return (plan.channels >= LANES and plan.grad_input_strides[1] == 1
+            and (plan.grad_output_strides[1] == 1 or plan.grad_output_strides[3] == 1)
             and plan.rounding == ROUND_NONE and not plan.round_result
             # Four times the terms in rows of sums (divide_across), of less than two blocks of channels.
             and plan.h.terms <= SCRATCH_BYTES // (most(plan.w.size, plan.w.out) * 8 * LANES * real))
@@ -309,6 +310,7 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
         plan.group = least(plan.channels, LANES)
         plan.groups = ceil_div(plan.channels, LANES)
     else:
+        plan.loads = plan.grad_output_strides[1] != 1
         rows = 4 * h.terms
         wanted = ceil_div(UNITS_PER_THREAD * threads, quotient(planes, plan.channels)) if threads > 1 else 1
         plan.group = group_channels(plan.channels, least(LAST_SUMS // row, LAST_BYTES // (rows * row)),
@@ -324,7 +326,8 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     plan.at_terms = 0
     plan.at_factors = round_up(w.out * width * real, ALIGNMENT)
     plan.at_packed = round_up(plan.at_factors + w.out * <int64_t>sizeof(double), ALIGNMENT)
-    plan.at_long = plan.at_packed + (round_up(h.out * w.out * LANES * item, ALIGNMENT) if packs else 0)
+    plan.at_long = plan.at_packed + (
+        round_up(rows * w.out * width * item, ALIGNMENT) if packs or plan.loads else 0)
     plan.at_row = plan.at_long + rows * w.size * width * real
     return plan.at_row + (h.size * w.size * LANES * item if packs else 0)
 

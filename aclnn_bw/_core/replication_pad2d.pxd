@@ -40,7 +40,7 @@ cdef struct ReplicationPad2dPlan:
     int64_t tile
     int64_t tiles
     int32_t layout
-    # PACKED: a unit is a group of channels x a band x a tile, whose part of gradOutput is transposed to planes.
+    # PACKED, UNPACKED: a unit is a group of channels x a band x a tile, whose part of gradOutput is transposed.
     int64_t group                       # channels
     int64_t groups
     int64_t packed                      # bytes of scratch; a unit that needs more is gathered

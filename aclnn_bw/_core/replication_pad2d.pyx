@@ -216,7 +216,7 @@ cdef inline bint side_by_side(const ReplicationPad2dPlan* plan, const int64_t* s
 
 cdef void divide_groups(ReplicationPad2dPlan* plan, int64_t images, int64_t cell, int64_t threads,
                         bint cached) noexcept nogil:
-    """divide_work for PACKED: whole cache lines of channels. More of them at a time leave fewer gaps in what is read,
+    """divide_work for PACKED and UNPACKED: whole cache lines of channels. More of them at a time leave fewer gaps in what is read,
     fewer keep the planes of the scratch in the L1 cache."""
     cdef Axis* h = &plan.h
     cdef Axis* w = &plan.w
@@ -279,8 +279,11 @@ cdef int plan_backward(const Context* context, const Arguments* c, const int64_t
     if side_by_side(plan, plan.grad_output_strides):
         plan.layout = PIXELS if side_by_side(plan, plan.grad_input_strides) else PACKED
         planes = self.dims[0] if rank == 4 else 1
-    if plan.layout == PACKED:
-        divide_groups(plan, planes, item, context.threads, bytes <= CACHED)
+    elif side_by_side(plan, plan.grad_input_strides) and plan.grad_output_strides[3] == 1:
+        plan.layout = UNPACKED
+        planes = self.dims[0] if rank == 4 else 1
+    if plan.layout == PACKED or plan.layout == UNPACKED:
+        divide_groups(plan, planes, item, context.threads, bytes <= CACHED and plan.layout == PACKED)
         planes *= plan.groups
     else:
         if plan.layout == PLANES:

@@ -3,12 +3,13 @@
 
 The formula, its order and its bytes are those of avg_pool2d.pyx, whose vectors hold positions of one row: few to a row
 leave them empty. The terms of a row of windows are summed along w for each column, and these sums along h; of equal
-neighbours, the second is a copy. ACROSS transposes small planes for that, and LAST finds channels side by side on both
-sides. `width` channels, LANES or at least as many, are worked on at a time: their last vector overlaps the one before.
+neighbours, the second is a copy. ACROSS transposes small planes for that, and LAST finds channels side by side in
+gradInput; where gradOutput has rows, it transposes the windows of a band. `width` channels, LANES or at least as many,
+are worked on at a time: their last vector overlaps the one before.
 
 Bounds. Of a position's windows those are summed that exist (`Windows`), and the scratch holds the terms of a row of
-windows, the sums of each row of windows, or of those of a band, and, of ACROSS, the positions of a plane, for `width`
-channels.
+windows, the sums of each row of windows, or of those of a band, and, of ACROSS, the positions of a plane and its
+windows, of LAST the windows of a band, for `width` channels.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -78,6 +79,46 @@ cdef inline void store_sum(char* to, const char* source, int64_t down, int64_t r
     simd_store(to, &x)
 
 
+cdef inline void slide(const AvgPool2dPlan* plan, char* to, const element* grad_output, int64_t along, int64_t step,
+                       const double* factors, int64_t terms) noexcept nogil:
+    """Stride 1, two or three terms: sum_along_w for the channels of a vector, whose terms stay in registers. A window
+    that is not there is +0.0, which changes no sum that began with it."""
+    cdef int64_t pad = plan.w.pad
+    cdef int64_t there = least(plan.w.size, plan.w.out - pad)
+    cdef vector a, b, x, sum
+    cdef int64_t iw
+    a = b = x = zero(<vector*>NULL)
+    if terms == 3 and 2 <= pad <= plan.w.out + 1:
+        a = term(load(grad_output + (pad - 2) * along, <vector*>NULL), factors[pad - 2], grad_output)
+    if 1 <= pad <= plan.w.out:
+        b = term(load(grad_output + (pad - 1) * along, <vector*>NULL), factors[pad - 1], grad_output)
+    grad_output += pad * along
+    for iw in range(plan.w.size):
+        x = zero(<vector*>NULL)
+        if iw < there:
+            x = term(load(grad_output, <vector*>NULL), factors[pad + iw], grad_output)
+            grad_output += along
+        sum = zero(<vector*>NULL)
+        if terms == 3:
+            sum = add(sum, a, grad_output)
+            a = b
+        sum = add(add(sum, b, grad_output), x, grad_output)
+        b = x
+        simd_store(to, &sum)
+        to += step
+
+
+cdef inline void slide_along_w(const AvgPool2dPlan* plan, char* to, const element* grad_output, int64_t along,
+                               int64_t width, const double* factors, int64_t terms) noexcept nogil:
+    cdef int64_t size = sum_bytes(grad_output)
+    cdef int64_t lanes = VECTOR_BYTES // size
+    cdef int64_t i = 0
+    while i < width:
+        i = least(i, width - lanes)
+        slide(plan, to + i * size, grad_output + i, along, width * size, factors, terms)
+        i += lanes
+
+
 cdef inline void sum_along_w(const AvgPool2dPlan* plan, char* to, char* terms, const element* grad_output,
                              int64_t along, int64_t width, const double* factors) noexcept nogil:
     """The sums of a row of windows for each column; windows lie `along` apart."""
@@ -87,6 +128,12 @@ cdef inline void sum_along_w(const AvgPool2dPlan* plan, char* to, char* terms, c
     cdef int64_t ow, iw, i
     cdef Windows w
     cdef char* source = terms
+    if plan.w.stride == 1 and plan.w.terms == 3:
+        slide_along_w(plan, to, grad_output, along, width, factors, 3)
+        return
+    if plan.w.stride == 1 and plan.w.terms == 2:
+        slide_along_w(plan, to, grad_output, along, width, factors, 2)
+        return
     for ow in range(plan.w.out):
         i = 0
         while i <= rest:
@@ -110,9 +157,7 @@ cdef inline void sum_along_w(const AvgPool2dPlan* plan, char* to, char* terms, c
         to += width * size
 
 
-cdef void store_row(element* to, const char* sums, int64_t down, int64_t rows, int64_t n) noexcept nogil:
-    """to[:n] = sums of `rows` rows, `down` bytes apart; at least a vector. A function of its own, whose loop keeps to
-    registers: 0.97 of a small plane's time."""
+cdef inline void store_steps(element* to, const char* sums, int64_t down, int64_t rows, int64_t n) noexcept nogil:
     cdef int64_t lanes = VECTOR_BYTES // sum_bytes(to)
     cdef const element* last = to + (n - lanes)
     while to <= last:
@@ -122,6 +167,15 @@ cdef void store_row(element* to, const char* sums, int64_t down, int64_t rows, i
     if to < last + lanes:
         n = to - last
         store(to - n, sum_steps(sums - n * sum_bytes(to), down, rows, to))
+
+
+cdef void store_row(element* to, const char* sums, int64_t down, int64_t rows, int64_t n) noexcept nogil:
+    """to[:n] = sums of `rows` rows, `down` bytes apart; at least a vector. A function of its own, whose loop keeps to
+    registers: 0.97 of a small plane's time."""
+    if rows == 3:
+        store_steps(to, sums, down, 3, n)
+    else:
+        store_steps(to, sums, down, rows, n)
 
 
 cdef inline void store_sums(element* to, int64_t along, const char* sums, int64_t down, int64_t rows, int64_t columns,
@@ -137,6 +191,16 @@ cdef inline void store_sums(element* to, int64_t along, const char* sums, int64_
         to += along
 
 
+cdef inline int64_t first_row(const Axis* h, int64_t ih) noexcept nogil:
+    """Of the windows that hold position ih or one behind it."""
+    return most(q_of(h, ih) - h.terms + 1, 0)
+
+
+cdef inline int64_t end_row(const Axis* h, int64_t end) noexcept nogil:
+    """Of the windows that hold a position before `end`."""
+    return h.out if end == h.size else least(q_of(h, end - 1) + 1, h.out)
+
+
 cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output, int64_t grad_output_down,
                           int64_t grad_output_along, element* grad_input, int64_t grad_input_down,
                           int64_t grad_input_along, char* scratch, int64_t width, int64_t ih,
@@ -146,9 +210,8 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
     cdef char* sums = scratch + plan.at_long
     cdef int64_t columns = plan.w.size * width
     cdef int64_t down = columns * sum_bytes(grad_output)
-    # The rows of windows that a position of the rows lies in are among these.
-    cdef int64_t first = most(q_of(&plan.h, ih) - plan.h.terms + 1, 0)
-    cdef int64_t last = plan.h.out if end == plan.h.size else least(q_of(&plan.h, end - 1) + 1, plan.h.out)
+    cdef int64_t first = first_row(&plan.h, ih)
+    cdef int64_t last = end_row(&plan.h, end)
     cdef int64_t oh, ow
     cdef Windows h
     cdef bint others
@@ -175,9 +238,21 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
 cdef void sum_band(const AvgPool2dPlan* plan, const element* grad_output__chw, element* grad_input__chw, char* scratch,
                    int64_t channels, int64_t ih) noexcept nogil:
     """LAST: a band of rows."""
-    sum_rows(plan, grad_output__chw, plan.grad_output_strides[2], plan.grad_output_strides[3], grad_input__chw,
-             plan.grad_input_strides[2], plan.grad_input_strides[3], scratch, channels, ih,
-             least(ih + plan.band, plan.h.size))
+    cdef element* packed = <element*>(scratch + plan.at_packed)
+    cdef const element* source = grad_output__chw
+    cdef int64_t down = plan.grad_output_strides[2]
+    cdef int64_t along = plan.grad_output_strides[3]
+    cdef int64_t end = least(ih + plan.band, plan.h.size)
+    cdef int64_t first = first_row(&plan.h, ih)
+    if plan.loads:
+        load_planes(packed, channels, source + first * down, plan.grad_output_strides, end_row(&plan.h, end) - first,
+                    plan.w.out, channels)
+        along = channels
+        down = plan.w.out * along
+        # As if the plane began where its row 0 would lie.
+        source = <const element*>packed - first * down
+    sum_rows(plan, source, down, along, grad_input__chw, plan.grad_input_strides[2], plan.grad_input_strides[3], scratch,
+             channels, ih, end)
 
 
 cdef void sum_planes(const AvgPool2dPlan* plan, const element* grad_output__chw, element* grad_input__chw,

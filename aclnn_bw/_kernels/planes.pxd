@@ -4,10 +4,9 @@
 Small planes leave vectors of a row mostly empty; of these, a vector holds one position of as many channels. Lanes
 beyond the last channel hold what was there before. Nothing beyond the planes that are named is read or written.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-from aclnn_bw._kernels.copies cimport item
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, cell_2, cell_4, cell_8, element, vector
 from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose, turn_blocks, turn_columns
 
@@ -34,19 +33,18 @@ cdef inline void turn(void* to, int64_t to_pitch, const void* source, int64_t pi
         turn_cells(<cell_2*>to, to_pitch, <const cell_2*>source, pitch, rows, columns, ahead)
 
 
-cdef inline void turn_items(item* to, int64_t to_pitch, const item* source, int64_t pitch, int64_t rows,
-                            int64_t columns, bint ahead) noexcept nogil:
-    """`turn` for elements of any size, and of few columns."""
+cdef inline void turn_any(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
+                          int64_t size, bint ahead) noexcept nogil:
+    """`turn` for cells of any size, and of few columns."""
     cdef int64_t i, j
-    if 1 < sizeof(item) < 16:
-        if columns <= 3:
-            transpose(to, to_pitch, source, pitch, rows, columns, sizeof(item))
-        else:
-            turn(to, to_pitch, source, pitch, rows, columns, sizeof(item), ahead)
-        return
-    for i in range(rows):
-        for j in range(columns):
-            to[j * to_pitch + i] = source[i * pitch + j]
+    if size == 1:
+        for i in range(rows):
+            for j in range(columns):
+                (<uint8_t*>to)[j * to_pitch + i] = (<const uint8_t*>source)[i * pitch + j]
+    elif size == 16 or columns <= 3:
+        transpose(to, to_pitch, source, pitch, rows, columns, size)
+    else:
+        turn(to, to_pitch, source, pitch, rows, columns, size, ahead)
 
 
 cdef inline void load_planes(element* to, int64_t width, const element* source, const int64_t* strides, int64_t rows,

@@ -24,6 +24,7 @@ lie inside their storage. A plane of the scratch holds the interval of rows and 
 | . any (`sum_pieces`) | large pads, long rows, rows with gaps | pieces of sums that stay in the L1 cache |
 | PACKED | channels side by side in gradOutput | a transposition to planes reads each cache line once |
 | PIXELS | channels side by side in both | all channels of a pixel are a vector, nothing is transposed |
+| UNPACKED | in gradInput alone | a transposition to pixels, which are summed as those of PIXELS |
 
 docs/design/replication_pad2d.md explains them. `python -m benchmarks --operator replication_pad2d_backward` measures.
 """
@@ -31,8 +32,9 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
-from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, Axis, ReplicationPad2dPlan, packed_plane
+from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, UNPACKED, Axis, ReplicationPad2dPlan, packed_plane
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.replication_pad2d_copy cimport copy_rows
 from aclnn_bw._kernels.replication_pad2d_sums cimport (
     FEW, LANES, LONG, add_run, fold_few_rows, fold_short_run, join_chains, move, narrowed_row, store_corner,
@@ -40,7 +42,6 @@ from aclnn_bw._kernels.replication_pad2d_sums cimport (
 )
 from aclnn_bw._kernels.rows cimport add_row, narrow_row, sum_dense_rows
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, bfloat, element, fence, half, real, vector
-from aclnn_bw._kernels.transpose cimport transpose
 
 cdef enum:
     COLUMNS = 1024      # numbers of a row that are summed at a time, on the stack
@@ -422,7 +423,7 @@ cdef void backward_unit(const Axis* h, const Tile* tile, const element* grad_out
 
 cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_output__nhwc, element* grad_input__nchw,
                           char* scratch, int64_t unit, int64_t end, const real* summed) noexcept nogil:
-    """The units [unit, end) of a plan whose gradOutput is packed: as those of planes in the scratch."""
+    """The units [unit, end) of PACKED and UNPACKED: as those of planes, or of pixels, in the scratch."""
     cdef const int64_t* g = &plan.grad_output_strides[0]
     cdef const int64_t* x = &plan.grad_input_strides[0]
     cdef const element* grad_output__hwc
@@ -451,17 +452,27 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
         packed = most(rows, columns) <= room and rows * columns <= room
         pitch = packed_plane(rows * columns, size) // size if packed else 0
         packed = packed and plan.group * pitch <= room
+        if packed and plan.layout == UNPACKED:
+            tile.depth = tile.source_along = channels * parts
+            tile.source_down = columns * tile.depth
+            for r in range(rows):
+                turn_any(<element*>scratch + r * tile.source_down, channels,
+                         grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[1], channels, columns, size, False)
+            # Where the whole image would begin.
+            backward_unit(&plan.h, &tile, <const element*>scratch - (oh * columns + ow) * tile.depth,
+                          grad_input__nchw + parts * (n * x[0] + c * x[1]), band.iw, band.end, summed)
+            continue
         if packed:
             tile.source_down = columns * parts
             tile.source_along = parts
             # Whole rows that follow one another are one.
             joined = columns * g[3] == g[2]
             for r in range(least(rows, 1) if joined else rows):
-                transpose(<element*>scratch + r * columns * parts, pitch,
-                          grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[3],
-                          rows * columns if joined else columns, channels, size)
+                turn_any(<element*>scratch + r * columns * parts, pitch,
+                         grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[3],
+                         rows * columns if joined else columns, channels, size, True)
         for k in range(channels):
-            source = grad_output__hwc + k * parts
+            source = grad_output__hwc + k * g[1] * parts
             if packed:
                 # Where the whole plane would begin.
                 source = <const element*>scratch + (k * pitch - oh * columns - ow) * parts
@@ -507,7 +518,7 @@ cdef void backward_planes(const ReplicationPad2dPlan* plan, const element* grad_
 cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                       const real* summed, const element* stored) noexcept nogil:
     """The units [unit, end); the last two arguments give their types only."""
-    if plan.layout == PACKED:
+    if plan.layout == PACKED or plan.layout == UNPACKED:
         backward_packed(plan, <const element*>data[0], <element*>data[2], scratch, unit, end, summed)
     else:
         backward_planes(plan, <const element*>data[0], <element*>data[2], unit, end, summed)

@@ -27,7 +27,7 @@ from aclnn_bw._core.arithmetic cimport least
 from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, UNPACKED, CopiedAxis, ReplicationPad2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, RangeFn
 from aclnn_bw._kernels.copies cimport Wide, copy_bytes, fill_items, item, stream_bytes
-from aclnn_bw._kernels.planes cimport turn_items
+from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.simd cimport fence
 
 
@@ -128,7 +128,7 @@ cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__
         if source_of(&plan.h, p) != row:
             row = source_of(&plan.h, p)
             source = self__hwc + row * plan.self_strides[2]
-            turn_items(<item*>scratch, width, <const item*>source, plan.self_strides[3] // size, width, channels, True)
+            turn_any(scratch, width, source, plan.self_strides[3] // size, width, channels, size, True)
         for c in range(channels):
             source = scratch + c * width * size
             to = out__chw + c * plan.out_strides[1] + p * plan.out_strides[2]
@@ -152,8 +152,8 @@ cdef void pad_unpacked(const ReplicationPad2dForwardPlan* plan, const char* self
     while p < end:
         source = self__chw + source_of(&plan.h, p) * plan.self_strides[2]
         to = out__hwc + p * plan.out_strides[2]
-        turn_items(<item*>(to + w.before * to_along), to_along // size, <const item*>source + w.first, next // size,
-                   channels, w.between, False)
+        turn_any(to + w.before * to_along, to_along // size, source + w.first * size, next // size, channels,
+                 w.between, size, False)
         for c in range(channels if w.before + w.after > 0 else 0):
             pad_ends(w, <const item*>(source + c * next), to + c * size, to_along)
         p += 1

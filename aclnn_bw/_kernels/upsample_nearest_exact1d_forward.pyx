@@ -30,7 +30,7 @@ from aclnn_bw._core.upsample_nearest_exact1d_forward cimport (
     FOUND, LONGEST_BLOCK, PACKED, PIECE, PIXELS, PLANES, SECOND, TWICE, UpsampleNearestExact1dForwardPlan,
 )
 from aclnn_bw._kernels.copies cimport AHEAD, Wide, copy_bytes, fetch, item, stream_bytes
-from aclnn_bw._kernels.planes cimport turn_items
+from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, fence, simd_load, simd_pick, simd_store, vector, vector_16
 from aclnn_bw._kernels.transpose cimport turned
 
@@ -210,11 +210,9 @@ cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found*
     cdef int64_t c
     if plan.layout == PACKED and plan.shrinks:
         copy_cells(plan, found, self__cl, along, plan.map.targets - 1, <char*>scratch, cell, cell, j, end)
-        turn_items(<item*>out__cl + j, plan.out_strides[1] // size, <const item*>scratch, channels, end - j, channels,
-                   False)
+        turn_any(out__cl + j * size, plan.out_strides[1] // size, scratch, channels, end - j, channels, size, False)
     elif plan.layout == PACKED:
-        turn_items(scratch, plan.pitch, <const item*>(self__cl + first * along), along // size, sources, channels,
-                   True)
+        turn_any(scratch, plan.pitch, self__cl + first * along, along // size, sources, channels, size, True)
         for c in range(channels):
             # As if the row began where its source 0 would lie.
             copy_row(plan, found, packed + (c * plan.pitch - first) * size, out__cl + c * plan.out_strides[1], j, end,
@@ -223,11 +221,10 @@ cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found*
         for c in range(channels):
             copy_dense(plan, found, <const item*>(self__cl + c * plan.self_strides[1]), scratch + c * plan.pitch, j,
                        end - j)
-        turn_items(<item*>(out__cl + j * to_along), to_along // size, <const item*>scratch, plan.pitch, channels,
-                   end - j, False)
+        turn_any(out__cl + j * to_along, to_along // size, scratch, plan.pitch, channels, end - j, size, False)
     else:
-        turn_items(scratch, channels, <const item*>self__cl + first, plan.self_strides[1] // size, channels, sources,
-                   False)
+        turn_any(scratch, channels, self__cl + first * size, plan.self_strides[1] // size, channels, sources, size,
+                 False)
         copy_cells(plan, found, packed - first * cell, cell, first + sources - 1, out__cl + j * to_along, to_along,
                    cell, j, end)
 
