@@ -216,8 +216,8 @@ cdef inline bint side_by_side(const ReplicationPad2dPlan* plan, const int64_t* s
 
 cdef void divide_groups(ReplicationPad2dPlan* plan, int64_t images, int64_t cell, int64_t threads,
                         bint cached) noexcept nogil:
-    """divide_work for PACKED and UNPACKED: whole cache lines of channels. More of them at a time leave fewer gaps in what is read,
-    fewer keep the planes of the scratch in the L1 cache."""
+    """divide_work for PACKED and UNPACKED: whole cache lines of channels. More of them at a time leave fewer gaps in
+    what is read, or written, fewer keep the planes of the scratch in the L1 cache."""
     cdef Axis* h = &plan.h
     cdef Axis* w = &plan.w
     cdef int64_t line, pixels, columns, rows

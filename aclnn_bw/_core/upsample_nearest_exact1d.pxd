@@ -51,13 +51,15 @@ cdef enum Layout:
     ROWS        # rows lie apart for each channel
     PACKED      # the channels of gradOutput lie side by side, those of out do not: groups of them are transposed
     PIXELS      # the channels of both do: what is summed is all channels of a source
+    UNPACKED    # those of out alone do: groups of them are transposed
 
 cdef struct UpsampleNearestExact1dPlan:
     NearestMap map
     int32_t layout
-    int64_t depth                       # channels of a row: 1, a group of them if PACKED, all if PIXELS
+    int64_t depth                       # channels of a row: 1, all if PIXELS, a group of them if PACKED or UNPACKED
     int64_t all_channels
-    int64_t packed                      # bytes of scratch for a block of PACKED; one that needs more is gathered
+    bint by_pixels                      # PACKED, UNPACKED: results, or sources, are transposed, for rows are short
+    int64_t packed                      # bytes of scratch for a block of these; one that needs more does without
     int64_t channels                    # rows of an n
     int64_t rows                        # n, c; or one, of all rows joined end to end
     int64_t targets                     # of a row, joined or not

@@ -54,6 +54,10 @@ cdef enum:
     FEW_ROWS = 8                    # a table that more of them share is worth its making
     SPARSE = 32                     # targets to a source: from here on groups are mostly zeros: fill, store each source
     UNITS_PER_THREAD = 4            # fewer rows than this leave threads unevenly loaded: cut them
+    SHORT_ROW = 400                 # elements: rows that are transposed as pixels,
+    LONGEST_ROW = 4096              # where there are MANY_SOURCES to a target
+    MANY_SOURCES = 4
+    WIDE_PIXEL = 256                # bytes of channels; half as many where there are MANY_SOURCES
     LINES = 8                       # cache lines of a source that are packed side by side
     UNIT = 262144                   # bytes of gradOutput that are packed at a time: a quarter of an L2 cache
     MOST_PACKED = 1048576           # bytes: a block with more is not packed, for it would leave the L2 cache
@@ -370,11 +374,20 @@ cdef void choose_layout(UpsampleNearestExact1dPlan* plan, int64_t images, int64_
     With fewer the scratch would stay in the L1 cache, which saves less than the gaps cost."""
     plan.layout = ROWS
     plan.depth = 1
+    plan.by_pixels = False
     if side_by_side(plan, plan.grad_output_strides):
         plan.layout = PIXELS if side_by_side(plan, plan.out_strides) else PACKED
+    elif side_by_side(plan, plan.out_strides):
+        plan.layout = UNPACKED
+    if plan.layout == PIXELS:
         plan.depth = plan.all_channels
-        if plan.layout == PACKED:
-            plan.depth = least(plan.depth, LINES * ALIGNMENT // item)
+    elif plan.layout != ROWS:
+        plan.depth = least(plan.all_channels, LINES * ALIGNMENT // item)
+        # Short rows take long to begin, and many sources to a target are many rows.
+        plan.by_pixels = (plan.out_strides[2] if plan.layout == PACKED else plan.grad_output_strides[2]) == 1 and (
+            plan.depth * item >= WIDE_PIXEL and most(plan.map.targets, plan.map.sources) <= SHORT_ROW
+            or 2 * plan.depth * item >= WIDE_PIXEL and plan.map.sources <= LONGEST_ROW
+            and quotient(plan.map.sources, plan.map.targets) >= MANY_SOURCES)
     plan.channels = ceil_div(plan.all_channels, plan.depth)
     plan.rows = images * plan.channels
 
@@ -415,6 +428,8 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
         if map.sources > sources:
             plan.block = least(plan.block, most(WIDEST, <int64_t>(<double>sources * <double>map.targets
                                                                   / <double>map.sources)))
+    elif plan.layout == UNPACKED:
+        plan.block = least(plan.block, UNIT // (plan.depth * item))
     # Even shares, in whole groups or periods.
     plan.block = ceil_div(plan.targets, ceil_div(plan.targets, plan.block))
     plan.block = round_up(plan.block, most(period, WIDEST))
@@ -431,13 +446,18 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
     # By the sizes and by `scales`. Groups of float32 serve longer: nothing is converted, and a
     # vector has more lanes than of float64.
     wanted = 2 * SPARSE if item == 4 else SPARSE
-    plan.scatters = plan.layout != PIXELS and map.ratio >= wanted and quotient(map.targets, map.sources) >= wanted
+    plan.scatters = (plan.layout != PIXELS and not plan.by_pixels and map.ratio >= wanted
+                     and quotient(map.targets, map.sources) >= wanted)
     plan.packed = 0
     if plan.layout == PACKED:
         # What a block owns differs by a few from what its share of the row says.
         sources = <int64_t>least_real(<double>(MOST_PACKED // item),
                                       <double>(plan.block + period) * <double>map.sources / <double>map.targets + SPAN)
         plan.packed = plan.depth * packed_row(least(sources, MOST_PACKED // (plan.depth * item)), item)
+    elif plan.layout == UNPACKED:
+        plan.packed = plan.depth * packed_row(least(plan.block, MOST_PACKED // (plan.depth * item)), item)
+    if plan.by_pixels:
+        plan.packed = plan.depth * packed_row(most(map.sources, map.targets), item)
     return period
 
 
@@ -537,4 +557,4 @@ cdef int64_t facts(const Executor* executor, Fact* fact) noexcept nogil:
     fact.name = "ratio"
     fact.kind = REAL
     fact.real = plan.map.ratio
-    return 1 << plan.layout | 1 << (PIXELS + 1 + plan.tables)
+    return 1 << plan.layout | 1 << (UNPACKED + 1 + plan.tables)

@@ -251,8 +251,8 @@ cdef void sum_band(const AvgPool2dPlan* plan, const element* grad_output__chw, e
         down = plan.w.out * along
         # As if the plane began where its row 0 would lie.
         source = <const element*>packed - first * down
-    sum_rows(plan, source, down, along, grad_input__chw, plan.grad_input_strides[2], plan.grad_input_strides[3], scratch,
-             channels, ih, end)
+    sum_rows(plan, source, down, along, grad_input__chw, plan.grad_input_strides[2], plan.grad_input_strides[3],
+             scratch, channels, ih, end)
 
 
 cdef void sum_planes(const AvgPool2dPlan* plan, const element* grad_output__chw, element* grad_input__chw,

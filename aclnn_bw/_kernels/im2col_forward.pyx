@@ -26,6 +26,7 @@ from aclnn_bw._core.im2col_forward cimport PIECES, ROWS, TILE, TILE_BYTES, WORDS
 from aclnn_bw._core.types cimport ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, RangeFn
 from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item
 from aclnn_bw._kernels.im2col_planes cimport Inside, find_inside, pack_planes, place
+from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.rows cimport bfloat, half, narrow_row, widen_row
 from aclnn_bw._kernels.transpose cimport transpose
 
@@ -213,7 +214,7 @@ cdef void store_tile(const Im2colForwardPlan* plan, char* to, const char* tile, 
         for r in range(rows):
             copy_bytes(to + r * plan.out_strides[1] * size, tile + r * TILE * size, n * size)
     elif plan.out_strides[1] == 1 and size > 1:
-        transpose(to, plan.out_strides[2], tile, TILE, rows, n, size)
+        turn_any(to, plan.out_strides[2], tile, TILE, rows, n, size, False)
     elif size == 1:
         scatter_tile(plan, <uint8_t*>to, <const uint8_t*>tile, rows, n)
     elif size == 2:

@@ -22,19 +22,21 @@ Paths. docs/design/upsample_nearest_exact1d.md explains them.
     NO_TABLE    few rows                                cleared; each source is added where it belongs
     PACKED      channels side by side in gradOutput     transposed to rows of the scratch, which are as any others
     PIXELS      in out too                              all channels of a source are added as vectors
+    UNPACKED    in out alone                            results are rows of the scratch, which are transposed
 """
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memset
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._core.upsample_nearest_exact1d cimport (
-    FILLED, NO_TABLE, PACKED, PERIODIC, PIXELS, SPAN, Block, Group, NearestMap, UpsampleNearestExact1dPlan, fill_block,
-    first_source, packed_row, short_index_at,
+    FILLED, NO_TABLE, PACKED, PERIODIC, PIXELS, ROWS, SPAN, UNPACKED, Block, Group, NearestMap,
+    UpsampleNearestExact1dPlan, fill_block, first_source, packed_row, short_index_at,
 )
+from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.rows cimport copy, load_row, narrow_row, narrow_strided, store_row, sum_dense_rows, widened
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, bfloat, cell_2, element, half, load_pairs, plus_zero, real, store
-from aclnn_bw._kernels.transpose cimport sum_of, transpose
+from aclnn_bw._kernels.transpose cimport sum_of
 from aclnn_bw._kernels.upsample_nearest_exact1d_groups cimport (
     Lookups, group_width, open_group, sum_group, sum_lanes, terms_made,
 )
@@ -363,26 +365,6 @@ cdef inline void sum_row(const Block* block, const element* source, int64_t sour
         sum_stretches(block, source, source_stride, readable, to, to_stride, targets, summed)
 
 
-cdef void sum_packed(const UpsampleNearestExact1dPlan* plan, const Block* block, const element* source,
-                     int64_t readable, int64_t channels, element* to, int64_t targets, char* scratch,
-                     const real* summed) noexcept nogil:
-    """A unit of several channels whose sources lie side by side: as rows of the scratch, of what the block owns and
-    room behind it, or, where that is too much, one by one."""
-    cdef int64_t owned = least(ceil_div(targets, block.targets) * block.sources, readable)
-    cdef int64_t pitch = packed_row(owned, sizeof(element)) // <int64_t>sizeof(element)
-    cdef bint packed = plan.depth * pitch <= plan.packed // <int64_t>sizeof(element)
-    cdef int64_t c
-    if packed:
-        transpose(scratch, pitch, source, plan.grad_output_strides[2], owned, channels, sizeof(element))
-    for c in range(channels):
-        if packed:
-            sum_row(block, <const element*>scratch + c * pitch, 1, owned + SPAN, to + c * plan.out_strides[1],
-                    plan.out_strides[2], targets, summed)
-        else:
-            sum_row(block, source + c, plan.grad_output_strides[2], readable, to + c * plan.out_strides[1],
-                    plan.out_strides[2], targets, summed)
-
-
 cdef void sum_pixel(element* to, const element* source, int64_t down, int64_t rows, int64_t n,
                     const real* summed) noexcept nogil:
     """to[:n] = the sum of `rows` rows of n sources."""
@@ -404,12 +386,11 @@ cdef void sum_pixel(element* to, const element* source, int64_t down, int64_t ro
         at += m
 
 
-cdef void sum_pixels(const UpsampleNearestExact1dPlan* plan, const Block* block, const element* source, element* to,
-                     int64_t targets, const real* summed) noexcept nogil:
-    """A unit of all channels of a target."""
+cdef void sum_pixels(const Block* block, const element* source, int64_t along, element* to, int64_t to_along,
+                     int64_t targets, int64_t channels, const real* summed) noexcept nogil:
+    """A unit whose channels lie side by side."""
     cdef const Group* group = <const Group*>(block + 1)
     cdef const int64_t* starts = <const int64_t*>(block + 1)
-    cdef int64_t along = plan.grad_output_strides[2]
     cdef int64_t k = 0      # targets of the period, of the group
     cdef int64_t lane = 0
     cdef int64_t i, start, end
@@ -420,7 +401,7 @@ cdef void sum_pixels(const UpsampleNearestExact1dPlan* plan, const Block* block,
         else:
             start = starts[k]
             end = starts[k + 1]
-        sum_pixel(to + i * plan.out_strides[2], source + start * along, along, end - start, plan.depth, summed)
+        sum_pixel(to + i * to_along, source + start * along, along, end - start, channels, summed)
         k += 1
         lane += 1
         if lane == block.width:
@@ -430,6 +411,52 @@ cdef void sum_pixels(const UpsampleNearestExact1dPlan* plan, const Block* block,
             k = lane = 0
             group = <const Group*>(block + 1)
             source += block.sources * along
+
+
+cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* block, const element* source,
+                       int64_t left, int64_t readable, int64_t channels, element* to, int64_t targets, char* scratch,
+                       const real* summed) noexcept nogil:
+    """A unit of several channels; `left` sources of the row are the block's or follow. PACKED makes rows of the scratch
+    of what the block owns, with room behind it, UNPACKED of its results; where that is too much, channels are worked
+    off one by one. `by_pixels`, results are transposed, or what the block owns."""
+    cdef int64_t size = <int64_t>sizeof(element)
+    cdef int64_t owned = least(ceil_div(targets, block.targets) * block.sources, left)
+    cdef int64_t pitch = packed_row(most(owned, targets) if plan.by_pixels else (
+        owned if plan.layout == PACKED else targets), size) // size
+    cdef bint fits = plan.depth * pitch <= plan.packed // size
+    cdef int64_t along = plan.grad_output_strides[2]
+    cdef int64_t next = plan.grad_output_strides[1]
+    cdef int64_t to_along = plan.out_strides[2]
+    cdef int64_t to_next = plan.out_strides[1]
+    cdef element* made = to
+    cdef int64_t _
+    if fits and plan.by_pixels and plan.layout == PACKED:
+        sum_pixels(block, source, along, <element*>scratch, channels, targets, channels, summed)
+        turn_any(to, to_next, scratch, channels, targets, channels, size, False)
+        return
+    if fits and plan.by_pixels:
+        turn_any(scratch, channels, source, next, channels, owned, size, False)
+        sum_pixels(block, <const element*>scratch, channels, to, to_along, targets, channels, summed)
+        return
+    if fits and plan.layout == PACKED:
+        turn_any(scratch, pitch, source, along, owned, channels, size, True)
+        source = <const element*>scratch
+        readable = owned + SPAN
+        next = pitch
+        along = 1
+    elif fits:
+        made = <element*>scratch
+        to_next = pitch
+        to_along = 1
+    for _ in range(channels):
+        sum_row(block, source, along, readable, made, to_along, targets, summed)
+        if plan.layout == UNPACKED and block.width > 0 and along == 1:
+            # To the end of gradOutput.
+            readable -= next
+        source += next
+        made += to_next
+    if fits and plan.layout == UNPACKED:
+        turn_any(to, plan.out_strides[2], scratch, pitch, channels, targets, size, False)
 
 
 cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
@@ -473,16 +500,19 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
         readable = plan.sources - first
         if plan.tables == NO_TABLE:
             add_sources(plan, source, k * plan.block, to, targets, scratch, summed)
-        elif plan.layout == PACKED:
-            sum_packed(plan, block, source, readable, least(plan.depth, plan.all_channels - c * plan.depth),
-                       to, targets, scratch + (plan.table_bytes if plan.tables == FILLED else 0), summed)
         elif plan.layout == PIXELS:
-            sum_pixels(plan, block, source, to, targets, summed)
+            sum_pixels(block, source, plan.grad_output_strides[2], to, plan.out_strides[2], targets, plan.depth,
+                       summed)
         else:
             if block.width > 0 and plan.grad_output_strides[2] == 1:
                 # What follows in memory may be read too.
                 readable = plan.extent - (source - grad_output__ncl)
-            sum_row(block, source, plan.grad_output_strides[2], readable, to, plan.out_strides[2], targets, summed)
+            if plan.layout == ROWS:
+                sum_row(block, source, plan.grad_output_strides[2], readable, to, plan.out_strides[2], targets, summed)
+            else:
+                sum_channels(plan, block, source, plan.sources - first, readable,
+                             least(plan.depth, plan.all_channels - c * plan.depth), to, targets,
+                             scratch + (plan.table_bytes if plan.tables == FILLED else 0), summed)
         if plan.tables != FILLED:
             k += 1
             if k < plan.blocks:
