@@ -172,6 +172,25 @@ def guarded_copy(array, layout="contiguous", offset=0):
     return guarded
 
 
+SIDES = (
+    ("channels_last", "contiguous"), ("contiguous", "channels_last"), ("channels_last", "channels_last"),
+    ("columns_cropped", "channels_last"), ("channels_last", "every_second_column"),
+)  # fmt: skip
+
+
+def assert_sides_alike(call, array, result, same=assert_same_bytes):
+    """Channels side by side on one side or both: `call(array, out)` makes the bytes of `result` and writes no others,
+    by one thread or several."""
+    last = "channels_last" if array.ndim == 4 else "planes_transposed"
+    for number, (layout, out_layout) in enumerate(SIDES):
+        given = guarded_copy(array, layout.replace("channels_last", last), 1)
+        out = Guarded(result.shape, result.dtype, out_layout.replace("channels_last", last), 1)
+        with aclnn_bw.num_threads(1 + 2 * (number % 2)):
+            call(given.view, out.view)
+        out.assert_outside_untouched()
+        same(np.ascontiguousarray(out.view), result)
+
+
 # ---- both phases ----------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
-from helpers import DTYPES, LAYOUTS, Guarded, assert_same_bytes, guarded_copy, normal, numpy_of, turned_last
+from helpers import (
+    DTYPES,
+    LAYOUTS,
+    Guarded,
+    assert_same_bytes,
+    assert_sides_alike,
+    guarded_copy,
+    normal,
+    numpy_of,
+    turned_last,
+)  # fmt: skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators import OPERATORS
@@ -27,6 +37,7 @@ ATTRIBUTES = [
 # Channels: one group or several, whole vectors and a rest; rows: one band or several.
 SIDE_BY_SIDE = [
     (2, 16, 9, 11), (1, 17, 40, 30), (2, 47, 6, 5), (1, 100, 7, 300), (1, 33, 300, 9), (3, 64, 5, 8), (1, 163, 4, 130),
+    (2, 3, 20, 31), (1, 5, 2, 4500), (1, 7, 3, 6000), (2, 12, 40, 33),
 ]  # fmt: skip
 SHAPES = [(2, 3, 9, 10), (1, 19, 8, 8), (3, 12, 33), (1, 2, 8, 200), (1, 1, 35, 35)]
 
@@ -122,21 +133,16 @@ def test_small_planes_of_many_channels(rng, dtype, kernel):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SIDE_BY_SIDE, ids=str)
-def test_channels_last_on_both_sides(rng, dtype, shape):
-    """Nothing is transposed: the bytes are those of contiguous arrays, whatever the groups, bands and threads."""
-    kinds = ((3, 2, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((5, 2), (7, 3), 1))
+def test_channels_last(rng, dtype, shape):
+    """The bytes are those of contiguous arrays, whatever the groups, bands, tiles and threads."""
+    kinds = ((3, 2, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((5, 2), (7, 3), 1), (3, 1, 1))
     for number, (kernel, stride, padding) in enumerate(kinds):
         attributes = (kernel, stride, padding, number % 2 == 1, number % 3 > 0, (None, None, -3)[number % 3])
         x = normal(rng, shape, DTYPES[dtype])
         if number % 2:
             x.reshape(-1)[:: number + 3] = float(ml_dtypes.finfo(x.dtype).max)
             x.reshape(-1)[rng.integers(x.size, size=2)] = np.inf, np.nan
-        wanted = a.avg_pool2d(x, *attributes)
-        out = Guarded(wanted.shape, x.dtype, "channels_last", 1)
-        with a.num_threads(1 + number % 3):
-            a.avg_pool2d(guarded_copy(x, "channels_last", 1).view, *attributes, out=out.view)
-        out.assert_outside_untouched()
-        assert_same_bytes(np.ascontiguousarray(out.view), wanted)
+        assert_sides_alike(lambda x, out, a_=attributes: a.avg_pool2d(x, *a_, out=out), x, a.avg_pool2d(x, *attributes))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

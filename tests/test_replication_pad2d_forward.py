@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
 from fuzz.calls import DTYPES
-from helpers import LAYOUTS, Guarded, assert_same_bytes, guarded_copy, numpy_of
+from helpers import LAYOUTS, Guarded, assert_same_bytes, assert_sides_alike, guarded_copy, numpy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators import OPERATORS
@@ -49,6 +49,17 @@ def test_layouts(rng, dtype, layout, out_layout):
         assert a.replication_pad2d(guarded.view, pads, out=out.view) is out.view
         same_bits(np.ascontiguousarray(out.view), replication_pad2d(np.ascontiguousarray(guarded.view), pads))
         out.assert_outside_untouched()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(2, 3, 20, 31), (1, 150, 9, 40), (2, 70, 5, 3)], ids=str)
+@pytest.mark.parametrize("pads", [*PADS, (-3, -1, 0, -2)], ids=str)
+def test_channels_last(rng, dtype, shape, pads):
+    if min(padded(shape, pads)) < 1:
+        pytest.skip("nothing is left")
+    x = some_bits(rng, shape, dtype)
+    wanted = a.replication_pad2d(x, pads)
+    assert_sides_alike(lambda x, out: a.replication_pad2d(x, pads, out=out), x, wanted, same_bits)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])

@@ -18,6 +18,7 @@ from helpers import (
     assert_is_sum,
     assert_no_negative_zero,
     assert_same_bytes,
+    assert_sides_alike,
     at_fence,
     digest,
     far_apart,
@@ -331,6 +332,23 @@ def test_any_geometry_in_any_layout(resize, dtype, seed, layout, out_layout, off
     assert grad.buffer.tobytes() == before
     assert_is_right(out.view, values, resize)
     assert_same_bytes(one_call(values, resize), out.view)
+
+
+# Of several groups of channels and blocks; short rows, many sources to a target, and few; a block too large to pack.
+SIDES = [
+    Resize(900, 1800, leading=(2, 3)), Resize(700, 350, leading=(1, 140)), Resize(40, 52, leading=(2, 130)),
+    Resize(300, 1500, leading=(1, 70)), Resize(33, 1000, leading=(1, 65)), Resize(16, 8, leading=(3, 150)),
+    Resize(2000, 21, leading=(2, 70)), Resize(3001, 3000, leading=(1, 70)), Resize(90, 100, 1.7, leading=(1, 40)),
+    Resize(4099, 40001, leading=(1, 130)),
+]  # fmt: skip
+
+
+@every_dtype
+@pytest.mark.parametrize("resize", SIDES, ids=str)
+def test_channels_last(resize, dtype, rng):
+    grad = resize.gradients(rng, dtype)
+    wanted = one_call(grad, resize)
+    assert_sides_alike(lambda grad, out: two_phase(grad, resize, out), grad, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

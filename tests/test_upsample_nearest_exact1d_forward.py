@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
 from fuzz.calls import DTYPES
-from helpers import LAYOUTS, Guarded, guarded_copy
+from helpers import LAYOUTS, Guarded, assert_sides_alike, guarded_copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators.replication_pad2d import ON_HOST
@@ -47,6 +47,18 @@ def test_layouts(rng, dtype, layout, out_layout):
         assert a.upsample_nearest_exact1d(guarded.view, lo, out=out.view) is out.view
         same_bits(np.ascontiguousarray(out.view), upsample(np.ascontiguousarray(guarded.view), lo))
         out.assert_outside_untouched()
+
+
+# Of several groups of channels and blocks, and of pixels smaller than a vector; twice, half, and others.
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(2, 3, 900), (1, 70, 700), (2, 130, 33), (1, 2, 5000)], ids=str)
+@pytest.mark.parametrize(
+    ("factor", "scales"), [(2, None), (0.5, None), (1.7, None), (0.3, None), (5, 2.5), (0.1, None)], ids=str
+)
+def test_channels_last(rng, dtype, shape, factor, scales):
+    x, length = some_bits(rng, shape, dtype), int(shape[2] * factor)
+    wanted = a.upsample_nearest_exact1d(x, length, scales)
+    assert_sides_alike(lambda x, out: a.upsample_nearest_exact1d(x, length, scales, out=out), x, wanted, same_bits)
 
 
 # The sources of blocks of 16,384 elements are found at a time.
