@@ -2,15 +2,18 @@
 
 Of a function with three parameters or more it runs as many cases as show every pair of two parameters' values; of one
 marked ``each_value``, whose cases take seconds, as many as show each value. Which, is drawn from the function's name
-and so the same on every run. The rest is marked ``thorough``, and ``-m thorough`` runs it. A test that asks for the
-fixture ``thorough`` or ``step`` runs in both, and in the thorough run tries more.
+and so the same on every run. The rest is marked ``thorough``, and ``-m thorough`` runs it, or with ACLNN_BW_SHARE=k/n
+in the environment one of n shares of it, k from 0 on, drawn from the cases' names. A test that asks for the fixture
+``thorough`` or ``step`` runs in both, and in the thorough run tries more.
 
 Most cases take less time than pytest takes to set one up. Where a function has many, a test of the name of one runs
 some others after it; if any fails, the report ends with their names. A case that is named on the command line runs by
 itself.
 """
 
+import os
 import random
+import zlib
 from collections import defaultdict
 from inspect import signature
 from itertools import combinations
@@ -38,12 +41,21 @@ def select(config, items):
         does_more = "thorough" in item.fixturenames  # which `step` asks for too
         if item in rest or (does_more and is_asked_for(config)):
             item.add_marker("thorough")
-    if is_asked_for(config) or any("[" in argument for argument in config.args):
+    if any("[" in argument for argument in config.args):
         return
-    left_out = [item for item in items if item.get_closest_marker("thorough")]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    if is_asked_for(config):
+        kept = [item for item in items if _is_in_share(item)]
+    else:
+        kept = [item for item in items if not item.get_closest_marker("thorough")]
+    if len(kept) < len(items):
+        left = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in left])
+        items[:] = kept
+
+
+def _is_in_share(item):
+    share, _, shares = os.environ.get("ACLNN_BW_SHARE", "0/1").partition("/")
+    return zlib.crc32(item.nodeid.encode()) % int(shares) == int(share)
 
 
 def not_covering(items):

@@ -174,6 +174,17 @@ def test_plain_and_thorough_run_all_between_them(tmp_path):
     assert 45 <= len(plain["test_three"]) < 75
 
 
+def test_shares_are_all_between_them(tmp_path, monkeypatch):
+    thorough = collected(tmp_path, "-m", "thorough")
+    shares = []
+    for share in range(3):
+        monkeypatch.setenv("ACLNN_BW_SHARE", f"{share}/3")
+        shares.append(collected(tmp_path, "-m", "thorough"))
+    for name, cases in thorough.items():
+        assert sorted(case for share in shares for case in share.get(name, [])) == sorted(cases)
+    assert min(len(share["test_three"]) for share in shares) > len(thorough["test_three"]) / 6
+
+
 @pytest.mark.thorough
 def test_a_case_that_is_named_runs(tmp_path):
     everything = collected(tmp_path, "-m", "thorough or not thorough")

@@ -1,9 +1,10 @@
-"""A plugin for pytest where a processor is emulated: of a test function's cases it leaves FEW, drawn by its name."""
+"""A plugin for pytest where a processor is emulated, or a build is one of many: of a test function's cases it leaves
+FEW, drawn by its name."""
 
 import random
 from collections import defaultdict
 
-FEW = 4
+FEW = 2
 
 
 def pytest_collection_modifyitems(config, items):
