@@ -367,6 +367,17 @@ def test_bands_of_channels_side_by_side(shape, kernel):
         assert told.units <= shape[0] * shape[1] // 16 * -(-shape[2] // (3 * kernel)) or told.algorithm == "BANDED"
 
 
+def test_rows_of_a_tall_kernel_are_few_channels():
+    """Those of a line of channels, side by side in gradOutput, took 29 MiB."""
+    grad = np.moveaxis(np.empty((1, 2050, 300, 15), np.float32), -1, 1)
+    grad_input = np.empty((1, 15, 2050, 300), np.float32)
+    with aclnn_bw.soc("Host"), aclnn_bw.num_threads(1):
+        size, _ = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+            grad, grad_input, [1025, 1], [1, 1], [512, 0], False, True, 0, 0, grad_input
+        )
+    assert size <= 2 << 20
+
+
 # Channels by the cache line, and a rest, of one channel too; stride 1 up to the most running sums and beyond; pairs and
 # triples of columns that begin with each phase.
 SIDE_BY_SIDE = [

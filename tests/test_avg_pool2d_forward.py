@@ -188,6 +188,16 @@ def test_few_images_of_channels_side_by_side_are_work_for_all_threads(shape):
     assert executor.explain().units >= 8
 
 
+def test_windows_far_apart_need_no_more_phases_than_columns():
+    """As many as the stride took 16 MiB."""
+    x, out = np.broadcast_to(np.float16(1), (1, 1, 8, 1 << 26)), np.empty((1, 1, 8, 16), np.float16)
+    with a.soc("Host"), a.num_threads(1):
+        size, executor = a.aclnnAvgPool2dGetWorkspaceSize(x, [1, 5], [1, 1 << 22], [0, 0], False, True, 0, 0, out)
+        assert size <= 2 << 20
+        a.aclnnAvgPool2d(np.empty(size, np.uint8), size, executor)
+    assert (out == 1).all()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("attributes", ATTRIBUTES[:4], ids=str)
 def test_threads_change_no_bit(rng, threads, attributes):

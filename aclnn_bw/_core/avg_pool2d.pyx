@@ -214,7 +214,8 @@ cdef bint is_last(const AvgPool2dPlan* plan, int64_t real) noexcept nogil:
     return (plan.channels >= LANES and plan.grad_input_strides[1] == 1
             and (plan.grad_output_strides[1] == 1 or plan.grad_output_strides[3] == 1)
             and plan.rounding == ROUND_NONE and not plan.round_result
-            # Four times the terms in rows of sums (divide_across), of less than two blocks of channels.
+            # Four times the terms in rows of sums (divide_across), of less than two blocks of channels; as many of
+            # windows, if they are loaded.
             and plan.h.terms <= SCRATCH_BYTES // (most(plan.w.size, plan.w.out) * 8 * LANES * real))
 
 
@@ -371,6 +372,10 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
         size = lay_out(plan, real, item, scatters)
         while plan.packed_plane > BAND_BYTES and plan.band > least_band:
             plan.band = most(ceil_div(plan.band, 2), least_band)
+            size = lay_out(plan, real, item, scatters)
+        # Of tall kernels even the rows of one band are many.
+        while size > 2 * SCRATCH_BYTES and plan.group > 1:
+            plan.group = ceil_div(plan.group, 2)
             size = lay_out(plan, real, item, scatters)
     # Few planes: split them further.
     wanted = ceil_div(UNITS_PER_THREAD * threads * plan.group, most(planes, 1))

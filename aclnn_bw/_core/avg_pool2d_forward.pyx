@@ -182,7 +182,7 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
         plan.columns = (plan.tile - 1) * w.stride + w.kernel
         plan.pitch = plan.columns // w.stride + 1
         plan.at_phases = plan.columns
-        plan.at_results = plan.at_phases + (w.stride * plan.pitch if w.stride > 1 else 0)
+        plan.at_results = plan.at_phases + (least(w.stride, plan.columns) * plan.pitch if w.stride > 1 else 0)
         plan.at_divisors = plan.at_results + most(plan.tile, plan.columns)
         size = plan.at_divisors + (0 if plan.constant_divisor else plan.tile)
     plan.at_packed = round_up(size * real, ALIGNMENT)
@@ -198,7 +198,7 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
 
 cdef int64_t lines_apart(int64_t bytes) noexcept nogil:
     """An odd number of cache lines: planes that are filled side by side meet in no set of the cache."""
-    return (bytes // ALIGNMENT | 1) * ALIGNMENT + ALIGNMENT
+    return (ceil_div(bytes, ALIGNMENT) | 1) * ALIGNMENT
 
 
 cdef bint is_last(const AvgPool2dForwardPlan* plan) noexcept nogil:

@@ -43,7 +43,7 @@ cdef struct ReplicationPad2dPlan:
     # PACKED, UNPACKED: a unit is a group of channels x a band x a tile, whose part of gradOutput is transposed.
     int64_t group                       # channels
     int64_t groups
-    int64_t packed                      # bytes of scratch; a unit that needs more is gathered
+    int64_t packed                      # bytes of scratch; a unit that needs more does without
     bint streamed                       # gradInput is written past the caches
 
 # Position o of an axis of out is a copy of clamp(o - pad, 0, size - 1): the first `before` positions copy 0, the last

@@ -55,7 +55,7 @@ cdef enum:
     SPARSE = 32                     # targets to a source: from here on groups are mostly zeros: fill, store each source
     UNITS_PER_THREAD = 4            # fewer rows than this leave threads unevenly loaded: cut them
     SHORT_ROW = 400                 # elements: rows that are transposed as pixels,
-    LONGEST_ROW = 4096              # where there are MANY_SOURCES to a target
+    LONGEST_ROW = 2048              # where there are MANY_SOURCES to a target
     MANY_SOURCES = 4
     WIDE_PIXEL = 256                # bytes of channels; half as many where there are MANY_SOURCES
     LINES = 8                       # cache lines of a source that are packed side by side

@@ -136,7 +136,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
     plan.blocks = ceil_div(plan.map.sources, plan.block)
     if plan.layout > PIXELS:
         # With room for the sources of a block, and an odd number of cache lines: no two rows of 64 meet in a set.
-        plan.pitch = ((plan.block + 2) * item // ALIGNMENT | 1) * ALIGNMENT // item + ALIGNMENT // item
+        plan.pitch = (ceil_div((plan.block + 2) * item, ALIGNMENT) | 1) * ALIGNMENT // item
     (<UpsampleNearestExact1dForwardPlan*>executor.plan)[0] = plan
     slot = 0
     while <int64_t>1 << slot < item:

@@ -53,9 +53,9 @@ cdef inline void pad_ends(const CopiedAxis* w, const item* source, char* to, int
     """What copies the first and the last element of a dense row, in any stride."""
     cdef int64_t i
     for i in range(w.before):
-        (<item*>(to + i * to_along))[0] = source[0]
+        memcpy(to + i * to_along, source, sizeof(item))
     for i in range(w.before + w.between, w.out):
-        (<item*>(to + i * to_along))[0] = source[w.last]
+        memcpy(to + i * to_along, source + w.last, sizeof(item))
 
 
 cdef inline void pad_apart(const CopiedAxis* w, const char* source, int64_t along, char* to, int64_t to_along,

@@ -21,8 +21,10 @@ Paths. docs/design/upsample_nearest_exact1d.md explains them.
     zeros       few targets own one, none owns two      cleared; the sources are stored among the zeros
     NO_TABLE    few rows                                cleared; each source is added where it belongs
     PACKED      channels side by side in gradOutput     transposed to rows of the scratch, which are as any others
+    . by pixels short rows, or many sources to a target all channels are added as vectors, results are transposed
     PIXELS      in out too                              all channels of a source are added as vectors
     UNPACKED    in out alone                            results are rows of the scratch, which are transposed
+    . by pixels short rows, or many sources to a target transposed to pixels of the scratch, which are as any others
 """
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memset
