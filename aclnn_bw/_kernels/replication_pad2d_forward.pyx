@@ -161,7 +161,7 @@ cdef void pad_unpacked(const ReplicationPad2dForwardPlan* plan, const char* self
 
 cdef int64_t forward(const ReplicationPad2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                      const item* kind) noexcept nogil:
-    """The units [unit, end); unit = (n*planes + plane)*bands + band. The last argument gives its type only."""
+    """The units [unit, end); unit = (n*groups + group)*bands + band. The last argument gives its type only."""
     cdef int64_t n, plane, c, p, stop
     cdef const char* source
     cdef char* to
