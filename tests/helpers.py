@@ -181,10 +181,13 @@ SIDES = (
 def assert_sides_alike(call, array, result, same=assert_same_bytes):
     """Channels side by side on one side or both: `call(array, out)` makes the bytes of `result` and writes no others,
     by one thread or several."""
-    last = "channels_last" if array.ndim == 4 else "planes_transposed"
+
+    def layout_of(name, x):
+        return "planes_transposed" if name == "channels_last" and x.ndim == 3 else name
+
     for number, (layout, out_layout) in enumerate(SIDES):
-        given = guarded_copy(array, layout.replace("channels_last", last), 1)
-        out = Guarded(result.shape, result.dtype, out_layout.replace("channels_last", last), 1)
+        given = guarded_copy(array, layout_of(layout, array), 1)
+        out = Guarded(result.shape, result.dtype, layout_of(out_layout, result), 1)
         with aclnn_bw.num_threads(1 + 2 * (number % 2)):
             call(given.view, out.view)
         out.assert_outside_untouched()

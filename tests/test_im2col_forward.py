@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
 from fuzz.calls import DTYPES
-from helpers import LAYOUTS, Guarded, assert_same_bytes, guarded_copy, numpy_of
+from helpers import LAYOUTS, Guarded, assert_same_bytes, assert_sides_alike, guarded_copy, numpy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators.base import REAL
@@ -63,6 +63,23 @@ def test_windows_whose_positions_lie_side_by_side(rng, dtype, channels, geometry
     same_bits(np.ascontiguousarray(out), im2col(np.ascontiguousarray(x), *geometry))
 
 
+# Of several bands of rows and groups of channels; windows beyond the image; one kernel position; a window too large.
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize(
+    ("shape", "geometry"),
+    [
+        ((1, 35, 61, 70), (3, 1, 1, 1)), ((2, 19, 30, 9), (13, 1, 6, 3)), ((1, 70, 9, 11), ((1, 3), 1, (4, 7), (2, 1))),
+        ((2, 33, 8, 9), ((3, 4), (2, 3), (3, 1), 1)), ((2, 37, 7, 9), (1, 1, 0, 1)), ((1, 18, 7, 9), (1, 1, 2, 1)),
+        ((1, 40, 9, 10), (1, 1, (0, 3), 2)), ((1, 4, 40, 41), (2, 1, 0, 2)), ((1, 5, 99, 99), ((64, 70), 1, 2, 9)),
+        ((1, 16, 5, 300), ((2, 5), 1, 2, 3)),
+    ],
+)  # fmt: skip
+def test_channels_last(rng, dtype, shape, geometry):
+    x = some_bits(rng, shape, dtype)
+    wanted = im2col(x, *geometry)
+    assert_sides_alike(lambda x, out: a.im2col(x, *geometry, out=out), x, wanted, same_bits)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
 @pytest.mark.parametrize("geometry", [(3, 1, 1, 1), (3, 1, 1, 2), (3, 2, 0, 1)], ids=str)
@@ -99,8 +116,12 @@ def test_the_example():
     ],
 )  # fmt: skip
 def test_far_windows(rng, kernel, dilation, padding, stride):
-    x = some_bits(rng, (2, 5, 6), "float32")
-    same_bits(a.im2col(x, kernel, dilation, padding, stride), im2col(x, kernel, dilation, padding, stride))
+    x = some_bits(rng, (4, 5, 6), "float32")
+    wanted = im2col(x, kernel, dilation, padding, stride)
+    same_bits(a.im2col(x, kernel, dilation, padding, stride), wanted)
+    out = np.empty(wanted.shape, "float32", "F")
+    a.im2col(np.asfortranarray(x), kernel, dilation, padding, stride, out=out)
+    same_bits(np.ascontiguousarray(out), wanted)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "bool"])
@@ -219,6 +240,9 @@ def test_what_is_chosen():
         (last, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)), "TABLE, PACKED"),
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1), "float16"), "PIECES"),
         (last, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "PACKED"),
+        (last, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)).copy("F"), "LAST"),
+        (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)).copy("F"), "LAST"),
+        (x[:, :3], (3, 1, 1, 1), empty(x[:, :3], (3, 1, 1, 1)).copy("F"), "PIECES"),
     ):
         with a.num_threads(1):
             assert wanted in chosen(image, geometry, out)

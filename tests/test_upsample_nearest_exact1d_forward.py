@@ -61,6 +61,21 @@ def test_channels_last(rng, dtype, shape, factor, scales):
     assert_sides_alike(lambda x, out: a.upsample_nearest_exact1d(x, length, scales, out=out), x, wanted, same_bits)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("lengths", [(7, 1), (2, 1), (4, 8), (3, 5), (1, 8), (40, 7), (5, 5)], ids=str)
+@pytest.mark.parametrize("layout", ["contiguous", "channels_cropped", "columns_cropped"])
+def test_short_rows(rng, dtype, lengths, layout):
+    for shape in ((3, 50, lengths[0]), (1, 7, lengths[0])):
+        guarded = guarded_copy(some_bits(rng, shape, dtype), layout)
+        out = Guarded((*shape[:2], lengths[1]), DTYPES[dtype], layout)
+        for threads in (1, 3):
+            with a.num_threads(threads):
+                a.upsample_nearest_exact1d(guarded.view, lengths[1], out=out.view)
+            same_bits(np.ascontiguousarray(out.view), upsample(np.ascontiguousarray(guarded.view), lengths[1]))
+            out.assert_outside_untouched()
+            out.view[...] = np.ones(1, out.view.dtype)
+
+
 # The sources of blocks of 16,384 elements are found at a time.
 LONG = [
     (3, 70000), (70001, 3), (70000, 70001), (70001, 70000),

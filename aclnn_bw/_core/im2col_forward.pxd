@@ -8,6 +8,7 @@ cdef enum ForwardAlgorithm:
     TURNED      # a row of the image is transposed: its windows have all their kernel positions side by side
     PIECES      # pieces of rows are converted, or put where out's strides say
     TABLE       # a table says for each window and kernel position where in the plane it lies
+    LAST        # a window's columns lie side by side in out: its pixels, with their channels, are transposed
     PACKED      # besides: self's channels lie side by side, so planes are made of a group of them first
 
 cdef enum:
@@ -24,6 +25,7 @@ cdef struct ForwardAxis:
     int64_t stride
     int64_t dilation
     int64_t pad
+    int64_t span        # of a window, if neither kernel nor dilation is beyond 2**30
 
 # Strides count elements.
 cdef struct Im2colForwardPlan:
@@ -41,11 +43,13 @@ cdef struct Im2colForwardPlan:
     int64_t groups
     int64_t band
     int64_t bands
-    # TABLE: where they begin in the scratch, in bytes.
+    # Where they begin in the scratch, in bytes: of TABLE, and of LAST, whose window is at its begin.
     int64_t at_table
     int64_t at_image
+    int64_t at_pixels
     int32_t algorithm
     bint packs
+    bint made                   # LAST: the channels of a pixel do not lie side by side in self: they are put so first
     bint flat                   # a kernel position's windows are the plane, moved: stride 1, as many of them as columns
     bint converts               # out's dtype is not self's
 

@@ -27,6 +27,11 @@ cdef extern from "operators.h":
 
 cdef enum:
     UNITS_PER_THREAD = 4
+    WINDOW_BYTES = 16384        # of a window's pixels: half of an L1 cache
+    MOST_WINDOW = 131072        # if a line of channels is more
+    PIXEL_BYTES = 262144        # of the rows of the image that a unit makes: in an L2 cache
+    FEWEST_CHANNELS = 4         # side by side: fewer are put there one by one
+    FAR = 1 << 30               # larger pads and dilations
     MOST_PACKED = 1048576       # bytes of the planes of a group: an L2 cache
     LEAST_TURNED = 3            # stride of the windows, and kernel positions
     FEW_WINDOWS = 16            # in a row: a table is worth it (1.1 to 6 times; `python -m benchmarks.sweep`)
@@ -93,6 +98,7 @@ cdef void set_axis(ForwardAxis* axis, int64_t size, int64_t windows, int64_t ker
     axis.stride = stride if windows > 1 else 1
     axis.dilation = dilation
     axis.pad = pad
+    axis.span = (least(kernel, FAR) - 1) * least(dilation, FAR) + 1
 
 
 cdef bint goes_by_table(const Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
@@ -110,17 +116,51 @@ cdef bint goes_by_table(const Im2colForwardPlan* plan, int64_t images, int64_t t
             and images * plan.channels >= PLANES_PER_TABLE * threads)
 
 
-cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t threads,
-                         int64_t item) noexcept nogil:
-    """Choose the algorithm and the units; returns the bytes of scratch."""
+cdef bint has_lines(const Im2colForwardPlan* plan, int64_t line) noexcept nogil:
+    """Whether LAST serves: `line` bytes are the least that it takes of a pixel."""
     cdef const ForwardAxis* h = &plan.h
     cdef const ForwardAxis* w = &plan.w
-    cdef int64_t length = h.windows * w.windows
+    if plan.converts or plan.out_strides[1] != 1 or plan.out_strides[2] == 1 or plan.channels < FEWEST_CHANNELS:
+        return False
+    if most(most(h.pad, w.pad), most(most(h.dilation, w.dilation), most(h.kernel, w.kernel))) > FAR:
+        return False
+    if h.kernel * w.kernel > MOST_WINDOW // line:
+        return False
+    return plan.self_strides[1] == 1 or (plan.self_strides[3] == 1
+                                         and least(h.span, h.size) <= MOST_PACKED // (w.size * line))
+
+
+cdef int64_t lay_out_last(Im2colForwardPlan* plan, int64_t item) noexcept nogil:
+    """The groups and bands of LAST; returns the bytes of scratch."""
+    cdef const ForwardAxis* h = &plan.h
+    cdef int64_t line = least(plan.channels, ALIGNMENT // item)
+    cdef int64_t column = plan.w.size * item
+    cdef int64_t window = h.kernel * plan.w.kernel * item
+    plan.algorithm = LAST
+    plan.band = h.windows
+    plan.group = WINDOW_BYTES // window
+    # Rows of one kernel position are transposed straight to out.
+    plan.made = plan.self_strides[1] != 1 and (window > item or plan.w.stride > 1)
+    if plan.made:
+        plan.group = least(plan.group, PIXEL_BYTES // (column * least(h.size, 4 * h.span)))
+    plan.group = least(plan.channels, most(1, plan.group // line) * line)
+    plan.at_pixels = round_up(plan.group * window, ALIGNMENT)
+    if not plan.made:
+        return plan.at_pixels
+    plan.plane_strides[1] = 1
+    plan.plane_strides[2] = plan.group * plan.w.size
+    plan.plane_strides[3] = plan.group
+    plan.band = least(h.windows, most(0, PIXEL_BYTES // (column * plan.group) - h.span) // h.stride + 1)
+    return plan.at_pixels + column * plan.group * least(h.size, (plan.band - 1) * h.stride + h.span)
+
+
+cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
+    """The algorithm and groups of the others; returns the bytes of scratch."""
+    cdef const ForwardAxis* h = &plan.h
+    cdef const ForwardAxis* w = &plan.w
     cdef int64_t plane = h.size * w.size * item
-    cdef int64_t units, bytes, i
-    for i in range(4):
-        plan.plane_strides[i] = plan.self_strides[i]
-    plan.group = 1
+    cdef int64_t bytes
+    plan.band = h.windows
     plan.packs = (plan.channels > 1 and plan.self_strides[1] == 1 and plan.self_strides[3] != 1
                   and plane <= MOST_PACKED and item > 1)
     if plan.packs:
@@ -142,17 +182,30 @@ cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t thread
         plan.algorithm = TURNED
     if plan.algorithm != PIECES and goes_by_table(plan, images, threads, item):
         plan.algorithm = TABLE
-    plan.groups = ceil_div(plan.channels, plan.group)
-    plan.band = length
-    units = images * plan.groups
-    if threads > 1 and units < UNITS_PER_THREAD * threads and not plan.packs and plan.algorithm != TABLE:
-        plan.band = ceil_div(h.windows, ceil_div(UNITS_PER_THREAD * threads, units)) * w.windows
-    plan.bands = ceil_div(length, plan.band)
     bytes = round_up(plan.group * plane, ALIGNMENT) if plan.packs else 0
     if plan.algorithm == TABLE:
         plan.at_table = bytes
-        plan.at_image = plan.at_table + round_up(h.kernel * w.kernel * length * 2, ALIGNMENT)
+        plan.at_image = plan.at_table + round_up(h.kernel * w.kernel * h.windows * w.windows * 2, ALIGNMENT)
         bytes = plan.at_image + (h.size * w.size + 1) * most(item, 2)
+    return bytes
+
+
+cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
+    """Choose the algorithm and the units; returns the bytes of scratch."""
+    cdef int64_t bytes, units, i
+    for i in range(4):
+        plan.plane_strides[i] = plan.self_strides[i]
+    plan.group = 1
+    if has_lines(plan, least(plan.channels * item, ALIGNMENT)):
+        bytes = lay_out_last(plan, item)
+    else:
+        bytes = lay_out_planes(plan, images, threads, item)
+    plan.groups = ceil_div(plan.channels, plan.group)
+    units = images * plan.groups
+    if threads > 1 and units < UNITS_PER_THREAD * threads and not plan.packs and plan.algorithm != TABLE:
+        plan.band = least(plan.band, ceil_div(plan.h.windows, ceil_div(UNITS_PER_THREAD * threads, units)))
+    plan.bands = ceil_div(plan.h.windows, plan.band)
+    plan.band *= plan.w.windows
     return bytes
 
 

@@ -29,6 +29,7 @@ cdef extern from "floating_mode.h" nogil:
     void leave_default_mode "aclnn_bw_leave_default_mode" (floating_mode) noexcept
 
 cdef enum:
+    FEW = 8                 # elements of a row: fewer than most vectors hold
     UNITS_PER_THREAD = 4
     LEAST_BLOCK = 1024          # elements
     CACHED = 33554432           # bytes of both arrays: more are written past the caches
@@ -137,6 +138,10 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
     if plan.layout > PIXELS:
         # With room for the sources of a block, and an odd number of cache lines: no two rows of 64 meet in a set.
         plan.pitch = (ceil_div((plan.block + 2) * item, ALIGNMENT) | 1) * ALIGNMENT // item
+    plan.few = (plan.layout == PLANES and plan.map.sources <= FEW and plan.blocks == 1
+                and plan.self_strides[2] == item and plan.out_strides[2] == item
+                and (self.dims[0] == 1 or (plan.self_strides[0] == plan.channels * plan.self_strides[1]
+                                           and plan.out_strides[0] == plan.channels * plan.out_strides[1])))
     (<UpsampleNearestExact1dForwardPlan*>executor.plan)[0] = plan
     slot = 0
     while <int64_t>1 << slot < item:

@@ -61,6 +61,7 @@ cdef extern from "simd.h" nogil:
     void simd_load(void* x, const void* source) noexcept
     void simd_load_as(void* x, const void* source, int kind) noexcept
     void simd_load_apart(void* x, const void* source, int64_t apart) noexcept
+    void simd_store_apart(void* to, int64_t apart, const void* x) noexcept
     void simd_store(void* to, void* x) noexcept
     void simd_store_as(void* to, void* x, int kind) noexcept
     void simd_stream(void* to, void* x) noexcept

@@ -24,6 +24,32 @@ SIMD_INLINE void simd_load_pieces(void *x, const char *from, int64_t apart, size
     (void)apart;
 }
 
+/* The mirror image: 16 bytes of x to `to`, the next of a wider vector `apart` bytes on, and so on. */
+#define simd_store_apart(to, apart, x) simd_store_pieces((char *)(to), apart, x, sizeof *(x))
+
+SIMD_INLINE void simd_store_pieces(char *to, int64_t apart, const void *x, size_t bytes)
+{
+#if SIMD_BYTES == 64
+    if (bytes == 64) {
+        const __m512 all = _mm512_loadu_ps(x);
+        _mm_storeu_ps((float *)to, _mm512_extractf32x4_ps(all, 0));
+        _mm_storeu_ps((float *)(to + apart), _mm512_extractf32x4_ps(all, 1));
+        _mm_storeu_ps((float *)(to + 2 * apart), _mm512_extractf32x4_ps(all, 2));
+        _mm_storeu_ps((float *)(to + 3 * apart), _mm512_extractf32x4_ps(all, 3));
+    }
+#endif
+#if SIMD_BYTES >= 32
+    if (bytes == 32) {
+        const __m256i both = _mm256_loadu_si256(x);
+        _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(both));
+        _mm_storeu_si128((__m128i *)(to + apart), _mm256_extracti128_si256(both, 1));
+    }
+#endif
+    if (bytes == 16)
+        memcpy(to, x, 16);
+    (void)apart;
+}
+
 /* Lanes of two vectors of integers, by number: those of b follow those of a. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)

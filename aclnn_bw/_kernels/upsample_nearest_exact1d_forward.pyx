@@ -13,6 +13,7 @@ block for each channel of a group, and a block no more sources than that (`choos
 |---|---|---|
 | TWICE, SECOND | dense rows, ratio 0.5 and 2 | no index is looked up: the compiler makes shuffles of it |
 | FOUND | others | the sources of a block are found once, a vector at a time, for all rows |
+| . few | short rows, evenly apart | a loop of their own: 2 to 6 times |
 | . picked | a vector's sources lie in one | one shuffle instead of a load and a store for each element |
 | streamed | rows >= 512 bytes, arrays beyond the caches | lines are not read before they are written |
 | PIXELS | channels side by side in both | all channels of a source are copied as one |
@@ -267,6 +268,26 @@ cdef void copy_groups(const UpsampleNearestExact1dForwardPlan* plan, char** data
         unit += 1
 
 
+cdef void copy_short(const UpsampleNearestExact1dForwardPlan* plan, char** data, int64_t row, int64_t end,
+                     const item* kind) noexcept nogil:
+    """The rows [row, end), whole and evenly apart, of a few elements each: to begin one anew takes longer."""
+    cdef int64_t n = plan.map.sources
+    cdef int64_t step = plan.self_strides[1] // <int64_t>sizeof(item)
+    cdef int64_t to_step = plan.out_strides[1] // <int64_t>sizeof(item)
+    cdef Found found
+    cdef const item* source
+    cdef item* to = <item*>data[1] + row * to_step
+    cdef int64_t i
+    find_sources(&found, &plan.map, 0, n)
+    source = <const item*>data[0] + row * step + found.first
+    while row < end:
+        for i in range(n):
+            to[i] = source[found.table[i]]
+        source += step
+        to += to_step
+        row += 1
+
+
 cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
                      int64_t end, const item* kind) noexcept nogil:
     """The units [unit, end). The last argument gives its type only."""
@@ -276,6 +297,9 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
     cdef Unit u
     if plan.layout != PLANES:
         copy_groups(plan, data, scratch, unit, end, kind)
+        unit = end
+    elif plan.few:
+        copy_short(plan, data, unit, end, kind)
         unit = end
     found.block = -1
     while unit < end:

@@ -134,6 +134,8 @@ OF_EACH(triple_4, simd_load(&x, a); simd_triple(&x, &y, &z, &x, 4); simd_store(t
 OF_EACH(triple_8, simd_load(&x, a); simd_triple(&x, &y, &z, &x, 8); simd_store(to, &x);
         simd_store((char *)to + sizeof x, &y); simd_store((char *)to + 2 * sizeof x, &z);)
 OF_BLOCKS(load_apart, simd_load_apart(&x, a, 48); simd_store(to, &x);)
+OF_BLOCKS(store_apart, simd_load(&x, a); simd_load(&y, b); simd_store_apart(to, 32, &x);
+          simd_store_apart((char *)to + 16, 32, &y);)
 OF_BLOCKS(zip_low_2, simd_load(&x, a); simd_load(&y, b); simd_zip_low(&z, &x, &y, 2); simd_store(to, &z);)
 OF_BLOCKS(zip_high_2, simd_load(&x, a); simd_load(&y, b); simd_zip_high(&z, &x, &y, 2); simd_store(to, &z);)
 OF_BLOCKS(zip_low_4, simd_load(&x, a); simd_load(&y, b); simd_zip_low(&z, &x, &y, 4); simd_store(to, &z);)
@@ -373,6 +375,7 @@ static const struct {
     NAMED(lanes_at_4_vector)
     NAMED(lanes_at_8_vector)
     OF_BLOCKS_NAMED(load_apart)
+    OF_BLOCKS_NAMED(store_apart)
     OF_BLOCKS_NAMED(zip_low_2)
     OF_BLOCKS_NAMED(zip_high_2)
     OF_BLOCKS_NAMED(zip_low_4)

@@ -298,6 +298,7 @@ PRIMITIVES = {
     "lanes_at_8": (("vector",), "f8 u1 f8", (16, 16, 16), odd_lanes(np.float64)),
     "copy_first": (FLOATS, "u1 u1 u1", (16, 1, 16), first_bytes),
     **{f"interleave_{size}": (FLOATS, "u1 u1 u1", (16, 16, 32), in_turn(size)) for size in (2, 4, 8)},
+    "store_apart": (BLOCKS, "u1 u1 u1", (16, 16, 32), in_turn(16)),
     "load_apart": (BLOCKS, "u1 u1 u1", (48, 0, 16), lambda a, b: a.reshape(-1, 48)[:, :16].reshape(-1)),
     **{
         f"zip_{'high' if upper else 'low'}_{size}": (BLOCKS, "u1 u1 u1", (16, 16, 16), zipped(size, upper))
