@@ -241,8 +241,19 @@ def test_what_is_chosen():
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1), "float16"), "PIECES"),
         (last, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "PACKED"),
         (last, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)).copy("F"), "LAST"),
-        (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)).copy("F"), "LAST"),
-        (x[:, :3], (3, 1, 1, 1), empty(x[:, :3], (3, 1, 1, 1)).copy("F"), "PIECES"),
+        (x, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)).copy("F"), "LAST"),
+        (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)).copy("F"), "PIECES"),  # short runs of pixels
+        (x, (3, 6, 1, 2), empty(x, (3, 6, 1, 2)).copy("F"), "PIECES"),  # and dilated ones
+        (last[:, :3], (3, 1, 1, 1), empty(last[:, :3], (3, 1, 1, 1)).copy("F"), "PIECES"),
     ):
         with a.num_threads(1):
             assert wanted in chosen(image, geometry, out)
+
+
+def test_windows_far_above_and_below_the_image():
+    """Columns side by side, of which no row of the image is any: nothing must be read, not even be pointed at."""
+    x = np.ones((1, 128, 1, 512), np.float32)
+    geometry = (1, 2), (1, 1), (2**30, 0), (2**31, 1)
+    out = np.ones((1, 256, 2 * 511), np.float32).transpose(0, 2, 1).copy().transpose(0, 2, 1)
+    a.im2col(x, *geometry, out=out)
+    assert not out.any()

@@ -25,7 +25,12 @@ cdef struct ForwardAxis:
     int64_t stride
     int64_t dilation
     int64_t pad
-    int64_t span        # of a window, if neither kernel nor dilation is beyond 2**30
+
+
+cdef inline int64_t span_of(const ForwardAxis* axis) noexcept nogil:
+    """Of a window, where neither kernel nor dilation is beyond 2**30."""
+    return (axis.kernel - 1) * axis.dilation + 1
+
 
 # Strides count elements.
 cdef struct Im2colForwardPlan:

@@ -23,15 +23,18 @@ from aclnn_bw._core.types cimport (
 cdef extern from "operators.h":
     enum:
         KERNEL "ACLNN_BW_KERNEL_im2col_forward"
+        LAST_KERNEL "ACLNN_BW_KERNEL_im2col_last"
         TABLE_KERNEL "ACLNN_BW_KERNEL_im2col_table"
 
 cdef enum:
     UNITS_PER_THREAD = 4
     WINDOW_BYTES = 16384        # of a window's pixels: half of an L1 cache
-    MOST_WINDOW = 131072        # if a line of channels is more
-    PIXEL_BYTES = 262144        # of the rows of the image that a unit makes: in an L2 cache
+    MOST_WINDOW = 131072        # at most, where a line of channels takes more
+    PIXEL_BYTES = 262144        # of the rows of the image that a unit makes, of one row of windows up to MOST_PACKED
+    MOST_MADE = 1               # pixels for each that the windows take: others are made in vain, or anew for each band
+    LEAST_RUN = 32              # elements gathered in one go, at stride 1: where less, PIECES takes 0.3 to 1 of it
     FEWEST_CHANNELS = 4         # side by side: fewer are put there one by one
-    FAR = 1 << 30               # larger pads and dilations
+    FAR = 1 << 30               # larger pads, dilations and kernels: places of LAST are sums of int64
     MOST_PACKED = 1048576       # bytes of the planes of a group: an L2 cache
     LEAST_TURNED = 3            # stride of the windows, and kernel positions
     FEW_WINDOWS = 16            # in a row: a table is worth it (1.1 to 6 times; `python -m benchmarks.sweep`)
@@ -98,7 +101,6 @@ cdef void set_axis(ForwardAxis* axis, int64_t size, int64_t windows, int64_t ker
     axis.stride = stride if windows > 1 else 1
     axis.dilation = dilation
     axis.pad = pad
-    axis.span = (least(kernel, FAR) - 1) * least(dilation, FAR) + 1
 
 
 cdef bint goes_by_table(const Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
@@ -117,7 +119,7 @@ cdef bint goes_by_table(const Im2colForwardPlan* plan, int64_t images, int64_t t
 
 
 cdef bint has_lines(const Im2colForwardPlan* plan, int64_t line) noexcept nogil:
-    """Whether LAST serves: `line` bytes are the least that it takes of a pixel."""
+    """Whether LAST can be: `line` bytes are the least that it takes of a pixel."""
     cdef const ForwardAxis* h = &plan.h
     cdef const ForwardAxis* w = &plan.w
     if plan.converts or plan.out_strides[1] != 1 or plan.out_strides[2] == 1 or plan.channels < FEWEST_CHANNELS:
@@ -127,31 +129,41 @@ cdef bint has_lines(const Im2colForwardPlan* plan, int64_t line) noexcept nogil:
     if h.kernel * w.kernel > MOST_WINDOW // line:
         return False
     return plan.self_strides[1] == 1 or (plan.self_strides[3] == 1
-                                         and least(h.span, h.size) <= MOST_PACKED // (w.size * line))
+                                         and least(span_of(h), h.size) <= MOST_PACKED // (w.size * line))
 
 
 cdef int64_t lay_out_last(Im2colForwardPlan* plan, int64_t item) noexcept nogil:
-    """The groups and bands of LAST; returns the bytes of scratch."""
+    """The groups and bands of LAST; returns the bytes of scratch, 0 where its pixels take longer than they save."""
     cdef const ForwardAxis* h = &plan.h
     cdef int64_t line = least(plan.channels, ALIGNMENT // item)
     cdef int64_t column = plan.w.size * item
-    cdef int64_t window = h.kernel * plan.w.kernel * item
-    plan.algorithm = LAST
-    plan.band = h.windows
-    plan.group = WINDOW_BYTES // window
+    cdef int64_t positions = h.kernel * plan.w.kernel
+    cdef int64_t span = span_of(h)
+    cdef int64_t group = WINDOW_BYTES // (positions * item)
+    cdef int64_t band = h.windows
+    cdef int64_t rows = 0
     # Rows of one kernel position are transposed straight to out.
-    plan.made = plan.self_strides[1] != 1 and (window > item or plan.w.stride > 1)
-    if plan.made:
-        plan.group = least(plan.group, PIXEL_BYTES // (column * least(h.size, 4 * h.span)))
-    plan.group = least(plan.channels, most(1, plan.group // line) * line)
-    plan.at_pixels = round_up(plan.group * window, ALIGNMENT)
-    if not plan.made:
-        return plan.at_pixels
-    plan.plane_strides[1] = 1
-    plan.plane_strides[2] = plan.group * plan.w.size
-    plan.plane_strides[3] = plan.group
-    plan.band = least(h.windows, most(0, PIXEL_BYTES // (column * plan.group) - h.span) // h.stride + 1)
-    return plan.at_pixels + column * plan.group * least(h.size, (plan.band - 1) * h.stride + h.span)
+    cdef bint made = plan.self_strides[1] != 1 and (positions > 1 or plan.w.stride > 1)
+    cdef int64_t run = least(plan.channels, LEAST_RUN) * (plan.w.kernel if plan.w.dilation == 1 else 1)
+    if made:
+        if run * least(plan.w.stride, LEAST_RUN) < LEAST_RUN:
+            return 0
+        group = least(group, PIXEL_BYTES // (column * least(h.size, 4 * span)))
+    group = least(plan.channels, most(1, group // line) * line)
+    if made:
+        band = least(h.windows, most(0, PIXEL_BYTES // (column * group) - span) // h.stride + 1)
+        rows = least(h.size, (band - 1) * h.stride + span)
+        if rows * plan.w.size > MOST_MADE * band * plan.w.windows * positions:
+            return 0
+        plan.plane_strides[1] = 1
+        plan.plane_strides[2] = group * plan.w.size
+        plan.plane_strides[3] = group
+    plan.algorithm = LAST
+    plan.made = made
+    plan.group = group
+    plan.band = band
+    plan.at_pixels = round_up(group * positions * item, ALIGNMENT)
+    return plan.at_pixels + rows * column * group
 
 
 cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
@@ -192,13 +204,14 @@ cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t images, int64_t thr
 
 cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
     """Choose the algorithm and the units; returns the bytes of scratch."""
-    cdef int64_t bytes, units, i
+    cdef int64_t bytes = 0
+    cdef int64_t units, i
     for i in range(4):
         plan.plane_strides[i] = plan.self_strides[i]
     plan.group = 1
     if has_lines(plan, least(plan.channels * item, ALIGNMENT)):
         bytes = lay_out_last(plan, item)
-    else:
+    if bytes == 0:
         bytes = lay_out_planes(plan, images, threads, item)
     plan.groups = ceil_div(plan.channels, plan.group)
     units = images * plan.groups
@@ -220,6 +233,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] ker
     cdef int64_t images = self.dims[0] if self.rank == 4 else 1
     cdef int64_t bytes, scratch, slot
     cdef int rank = self.rank
+    cdef int kernels = KERNEL
     cdef int i
     cdef int64_t size = <int64_t>(sizeof(Im2colForwardPlan) + 2 * sizeof(int64_t))
     cdef int status = start_executor(context, c, size, result)
@@ -244,12 +258,15 @@ cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] ker
     set_axis(&plan.w, self.dims[rank - 1], windows[1], kernel[1], dilation[1], pad[1], stride[1])
     bytes = traffic(self, item) + traffic(out, plan.out_item)
     scratch = divide_work(plan, images, context.threads, item)
+    if plan.algorithm == LAST:
+        kernels = LAST_KERNEL
+    elif plan.algorithm == TABLE:
+        kernels = TABLE_KERNEL
     slot = 0
     while <int64_t>1 << slot < item:
         slot += 1
     # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
-    set_work(executor, context, context.kernels.row[TABLE_KERNEL if plan.algorithm == TABLE else KERNEL][slot],
-             images * plan.groups * plan.bands, bytes, scratch)
+    set_work(executor, context, context.kernels.row[kernels][slot], images * plan.groups * plan.bands, bytes, scratch)
     return SUCCESS
 
 

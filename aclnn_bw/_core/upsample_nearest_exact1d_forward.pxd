@@ -36,7 +36,7 @@ cdef struct UpsampleNearestExact1dForwardPlan:
     int32_t layout
     int32_t way
     bint shrinks            # more sources than elements: these are transposed, not their sources
-    bint few                # elements in a row, which is dense and a unit, as all are, evenly apart
+    bint few                # rows of at most FEW elements, dense, evenly apart over n and c, a unit each
     bint streamed           # out is written past the caches
 
 cdef extern int upsample_nearest_exact1d "aclnn_bw_upsample_nearest_exact1d" (

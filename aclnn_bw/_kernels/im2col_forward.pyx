@@ -5,8 +5,7 @@ knows their size alone; where out's dtype is another one, pieces of rows are con
 
 Bounds. `find_inside` says which windows of a kernel position lie inside the image along an axis; others are zeros, and
 nothing is read for them. Phase 1 has proved that both views lie inside their storage and that out has a row for each
-kernel position, of Lh*Lw windows. A tile has at most TILE windows of TILE_BYTES each. A true place is in [-pad, size +
-pad), so that one which wraps around, in 64 bits without a sign, is no less than any size.
+kernel position, of Lh*Lw windows. A tile has at most TILE windows of TILE_BYTES each.
 
 | path | when | why |
 |---|---|---|
@@ -15,7 +14,7 @@ pad), so that one which wraps around, in 64 bits without a sign, is no less than
 | TURNED | stride >= 3, kernel >= 3 undilated | a transposition reads each cache line once |
 | PIECES | other strides or dtypes of out | what belongs together is written together |
 | TABLE | few windows in a row, small planes | im2col_table.pyx |
-| LAST | C*kH*kW side by side in out | a window's pixels, all channels of them, are transposed to its columns |
+| LAST | C*kH*kW side by side in out, C >= 4 | im2col_last.pyx |
 | PACKED | channels side by side in self | planes are made of a group, which is read from them kH*kW times |
 
 `python -m benchmarks --operator im2col` measures.
@@ -24,7 +23,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most
-from aclnn_bw._core.im2col_forward cimport LAST, PIECES, ROWS, TILE, TILE_BYTES, WORDS, Im2colForwardPlan
+from aclnn_bw._core.im2col_forward cimport PIECES, ROWS, TILE, TILE_BYTES, WORDS, Im2colForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, RangeFn
 from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item
 from aclnn_bw._kernels.im2col_planes cimport Inside, find_inside, pack_planes, place
@@ -267,122 +266,6 @@ cdef void fill_pieces(const Im2colForwardPlan* plan, const item* planes, char* o
         l += n
 
 
-cdef inline void gather_window(const Im2colForwardPlan* plan, const item* pixels, int64_t h, int64_t w, item* to,
-                               int64_t channels) noexcept nogil:
-    """to[k, :channels] = the pixels of the window that begins at (h, w)."""
-    cdef int64_t size = channels * <int64_t>sizeof(item)
-    cdef int64_t end = w + plan.w.kernel * plan.w.dilation
-    cdef bint joined = plan.w.dilation == 1 and plan.plane_strides[3] == channels
-    cdef int64_t first = least(most(-w, 0), plan.w.kernel)
-    cdef int64_t last = most(least(plan.w.size - w, plan.w.kernel), first)
-    cdef int64_t at
-    for _ in range(plan.h.kernel):
-        if not 0 <= h < plan.h.size:
-            memset(to, 0, <size_t>(plan.w.kernel * size))
-            to += plan.w.kernel * channels
-        elif joined:
-            # Of a row they are one run: 0.7 of the time of each by itself.
-            if first > 0:
-                memset(to, 0, <size_t>(first * size))
-            copy_bytes(<char*>(to + first * channels),
-                       <const char*>(pixels + h * plan.plane_strides[2] + (w + first) * channels),
-                       (last - first) * size)
-            if last < plan.w.kernel:
-                memset(to + last * channels, 0, <size_t>((plan.w.kernel - last) * size))
-            to += plan.w.kernel * channels
-        else:
-            at = w
-            while at < end:
-                if 0 <= at < plan.w.size:
-                    copy_bytes(<char*>to,
-                               <const char*>(pixels + h * plan.plane_strides[2] + at * plan.plane_strides[3]), size)
-                else:
-                    memset(to, 0, <size_t>size)
-                to += channels
-                at += plan.w.dilation
-        h += plan.h.dilation
-
-
-cdef void fill_last(const Im2colForwardPlan* plan, const item* pixels, item* out__lr, item* window, int64_t channels,
-                    int64_t l, int64_t end) noexcept nogil:
-    """LAST: some channels' windows [l, end), whole rows of them."""
-    cdef int64_t positions = plan.h.kernel * plan.w.kernel
-    cdef int64_t lh, h, w
-    out__lr += l * plan.out_strides[2]
-    for lh in range(l // plan.w.windows, end // plan.w.windows):
-        h = lh * plan.h.stride - plan.h.pad
-        w = -plan.w.pad
-        for _ in range(plan.w.windows):
-            gather_window(plan, pixels, h, w, window, channels)
-            turn_any(out__lr, positions, window, channels, positions, channels, sizeof(item), False)
-            out__lr += plan.out_strides[2]
-            w += plan.w.stride
-
-
-cdef inline void zero_pixels(const Im2colForwardPlan* plan, item* out__lr, int64_t channels, int64_t first,
-                             int64_t last) noexcept nogil:
-    cdef int64_t i
-    for i in range(first, last):
-        memset(out__lr + i * plan.out_strides[2], 0, <size_t>channels * sizeof(item))
-
-
-cdef void fill_pixels(const Im2colForwardPlan* plan, const item* image, item* out__lr, int64_t channels, int64_t l,
-                      int64_t end) noexcept nogil:
-    """LAST of one kernel position: rows of pixels are copied, or transposed."""
-    cdef int64_t size = <int64_t>sizeof(item)
-    cdef int64_t along = plan.w.stride * plan.plane_strides[3]
-    cdef int64_t pitch = plan.out_strides[2]
-    cdef int64_t lh, n
-    cdef const item* row
-    cdef item* to
-    cdef Inside h
-    cdef Inside w
-    find_inside(&plan.h, 0, &h)
-    find_inside(&plan.w, 0, &w)
-    out__lr += l * pitch
-    for lh in range(l // plan.w.windows, end // plan.w.windows):
-        n = w.end - w.begin if h.begin <= lh < h.end else 0
-        zero_pixels(plan, out__lr, channels, 0, w.begin)
-        zero_pixels(plan, out__lr, channels, w.begin + n, plan.w.windows)
-        to = out__lr + w.begin * pitch
-        out__lr += plan.w.windows * pitch
-        if n == 0:
-            continue
-        row = (image + place(&h, lh, plan.h.stride) * plan.plane_strides[2]
-               + place(&w, w.begin, plan.w.stride) * plan.plane_strides[3])
-        if plan.plane_strides[1] != 1:
-            turn_any(to, pitch, row, plan.plane_strides[1], channels, n, size, True)
-        elif along == channels and pitch == channels:
-            copy_bytes(<char*>to, <const char*>row, n * channels * size)
-        else:
-            while n > 0:
-                copy_bytes(<char*>to, <const char*>row, channels * size)
-                row += along
-                to += pitch
-                n -= 1
-
-
-cdef inline const item* make_pixels(const Im2colForwardPlan* plan, const item* planes, item* pixels, int64_t channels,
-                                    int64_t l, int64_t end) noexcept nogil:
-    """The rows of the image that the windows [l, end) hold, with some channels side by side; where row 0 would be."""
-    cdef int64_t h = most(l // plan.w.windows * plan.h.stride - plan.h.pad, 0)
-    cdef int64_t last = least((end // plan.w.windows - 1) * plan.h.stride - plan.h.pad
-                              + (plan.h.kernel - 1) * plan.h.dilation + 1, plan.h.size)
-    cdef int64_t rows = most(last - h, 0)
-    cdef int64_t columns = plan.w.size
-    cdef const item* origin = pixels - h * plan.plane_strides[2]
-    planes += h * plan.self_strides[2]
-    if plan.self_strides[2] == columns:
-        columns *= rows
-        rows = least(rows, 1)
-    while rows > 0:
-        turn_any(pixels, plan.plane_strides[3], planes, plan.self_strides[1], channels, columns, sizeof(item), True)
-        pixels += plan.plane_strides[2]
-        planes += plan.self_strides[2]
-        rows -= 1
-    return origin
-
-
 cdef int64_t forward(const Im2colForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                      const item* kind) noexcept nogil:
     """The units [unit, end); unit = (n*groups + group)*bands + band. The last argument gives its type only."""
@@ -400,17 +283,9 @@ cdef int64_t forward(const Im2colForwardPlan* plan, char** data, char* scratch, 
         planes = <const item*>data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         if plan.packs:
             planes = pack_planes(plan, planes, <item*>scratch, channels)
-        elif plan.made:
-            planes = make_pixels(plan, planes, <item*>(scratch + plan.at_pixels), channels, first, last)
         out = data[1] + (n * plan.out_strides[0] + c * positions * plan.out_strides[1]) * plan.out_item
         if plan.algorithm == PIECES:
             fill_pieces(plan, planes, out, channels, first, last)
-            channels = 0
-        elif plan.algorithm == LAST and positions == 1:
-            fill_pixels(plan, planes, <item*>out, channels, first, last)
-            channels = 0
-        elif plan.algorithm == LAST:
-            fill_last(plan, planes, <item*>out, <item*>scratch, channels, first, last)
             channels = 0
         while channels > 0:
             if plan.algorithm == ROWS:

@@ -102,7 +102,7 @@ _MAX_PLAN, _PAD_PLAN = "_core/max_pool2d_plan.pyx", "_core/replication_pad2d.pyx
 _UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
 _PAD_FORWARD, _COPIES = "_kernels/replication_pad2d_forward.pyx", "_kernels/copies.pxd"
 _IM2COL_FORWARD, _IM2COL_PLANES = "_kernels/im2col_forward.pyx", "_kernels/im2col_planes.pxd"
-_IM2COL_TABLE = "_kernels/im2col_table.pyx"
+_IM2COL_LAST, _IM2COL_TABLE = "_kernels/im2col_last.pyx", "_kernels/im2col_table.pyx"
 _ACROSS, _MAX_LAST = "_kernels/max_pool2d_across.pyx", "_kernels/max_pool2d_last.pyx"
 _AVERAGES, _AVG_WINDOWS = "_kernels/avg_pool2d_forward.pyx", "_kernels/avg_pool2d_windows.pxd"
 _AVERAGES_ACROSS = "_kernels/avg_pool2d_forward_across.pyx"
@@ -1204,18 +1204,18 @@ FAULTS = [
     Fault(_TRANSPOSE, "            i = least(a, rows - tall)\n            turn_wide",
           "            i = least(a, rows - tall - (FAULT if rows > tall else 0))\n            turn_wide",
           "few rows transposed: the last block is one row too early"),
-    Fault(_IM2COL_FORWARD, "                memset(to, 0, <size_t>(first * size))",
+    Fault(_IM2COL_LAST, "                memset(to, 0, <size_t>(first * size))",
           "                memset(to, 0, <size_t>((first - FAULT) * size))",
           "columns side by side: the last pixel on the left of the image is not 0"),
-    Fault(_IM2COL_FORWARD, "                if 0 <= at < plan.w.size:",
+    Fault(_IM2COL_LAST, "                if 0 <= at < plan.w.size:",
           "                if 0 <= at < plan.w.size - FAULT:",
           "columns side by side, dilated: the image's last column is 0"),
-    Fault(_IM2COL_FORWARD, "    cdef int64_t h = most(l // plan.w.windows * plan.h.stride - plan.h.pad, 0)",
+    Fault(_IM2COL_LAST, "    cdef int64_t h = most(l // plan.w.windows * plan.h.stride - plan.h.pad, 0)",
           "    cdef int64_t h = most(l // plan.w.windows * plan.h.stride - plan.h.pad + FAULT, 0)",
           "columns side by side: a band's first row of pixels is not made"),
-    Fault(_IM2COL_FORWARD, "            row += along\n", "            row += along * (1 - FAULT)\n",
+    Fault(_IM2COL_LAST, "            row += along\n", "            row += along * (1 - FAULT)\n",
           "columns side by side, one kernel position: every pixel is the first"),
-    Fault(_IM2COL_FORWARD, "        zero_pixels(plan, out__lr, channels, w.begin + n, plan.w.windows)",
+    Fault(_IM2COL_LAST, "        zero_pixels(plan, out__lr, channels, w.begin + n, plan.w.windows)",
           "        zero_pixels(plan, out__lr, channels, w.begin + n + FAULT, plan.w.windows)",
           "columns side by side, one kernel position: the first window on the right of the image is not 0"),
     Fault(_UP_FORWARD, "    source = <const item*>data[0] + row * step + found.first",
