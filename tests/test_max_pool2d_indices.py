@@ -185,6 +185,33 @@ def test_the_workspace_of_packed_indices(shape, kernel, padding, last):
 
 
 @every_dtype
+@pytest.mark.parametrize("apart", ["nothing", "maxima", "indices", "images"])
+def test_images_of_few_channels(rng, dtype, apart):
+    """Their planes are one row of planes, unless an image is followed by something else in one of the tensors."""
+    pool = Pool((9, 3, 12, 12), 5, 4, 1)
+    x, grad = pool.values(rng, dtype), pool.gradients(rng, dtype)
+
+    def memory(which, shape, dtype):
+        rows = np.zeros((shape[0], shape[1] + (apart == which), *shape[2:]), dtype)
+        return rows[:, : shape[1]]
+
+    image = memory("images", x.shape, x.dtype)
+    image[...] = x
+    expected, wanted = max_pool2d(x.astype(np.float64), *pool[1:])
+    out, indices = memory("maxima", grad.shape, x.dtype), memory("indices", grad.shape, np.int64)
+    forward(pool, image, out=out, indices=indices)
+    assert_same_bytes(np.ascontiguousarray(out), expected.astype(x.dtype))
+    assert np.array_equal(indices, wanted)
+    maxima = memory("maxima", grad.shape, grad.dtype)
+    maxima[...] = grad
+    found = backward(pool, maxima, indices, out=memory("images", x.shape, x.dtype))
+    assert_same_bytes(np.ascontiguousarray(found), backward(pool, grad, np.ascontiguousarray(indices)))
+    indices[4, 1, 2, 0] = -1
+    with refusal(INVALID, r"\[4, 1, 2, 0\] = -1"):
+        backward(pool, maxima, indices)
+
+
+@every_dtype
 @every_index
 @pytest.mark.parametrize("shape", [(2, 19, 9, 11), (40, 7, 12), (1, 35, 12, 3)], ids=str)
 def test_channels_side_by_side_between_others(rng, dtype, index, shape):

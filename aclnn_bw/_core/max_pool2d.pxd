@@ -56,7 +56,8 @@ cdef struct PoolAxis:
 cdef struct MaxPool2d:
     PoolAxis h
     PoolAxis w
-    int64_t channels
+    int64_t channels        # of all images, where indices say which planes are one row in each tensor; else of one
+    int64_t image_channels  # of one
     int64_t[4] pooled_strides       # of gradOutput or out, in elements: n, c, h, w
     int64_t[4] image_strides        # of gradInput or self
     int64_t lanes           # channels of a unit

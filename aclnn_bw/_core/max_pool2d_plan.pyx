@@ -129,6 +129,11 @@ cdef void describe_indices(const Tensor* indices, MaxPool2d* pool) noexcept nogi
     pool.index_pitch = pool.index_strides[1]
 
 
+cdef bint one_row(const int64_t* strides, int64_t channels) noexcept nogil:
+    """Whether an image's first plane follows the last of the image before as the others follow theirs."""
+    return strides[0] == channels * strides[1]
+
+
 cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* pooled, const Tensor* image,
                      const Tensor* indices, const MaxPool2dShapes* shapes, int64_t argmax_lanes,
                      MaxPool2d* pool) noexcept nogil:
@@ -137,7 +142,7 @@ cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* p
     cdef int rank = self.rank
     cdef int64_t batch = self.dims[0] if rank == 4 else 1
     cdef int i
-    pool.channels = self.dims[rank - 3]
+    pool.channels = pool.image_channels = self.dims[rank - 3]
     plain_strides(pooled, &pool.pooled_strides[4 - rank])
     plain_strides(image, &pool.image_strides[4 - rank])
     if batch == 0:
@@ -161,6 +166,11 @@ cdef bint start_plan(const Context* context, const Tensor* self, const Tensor* p
         pool.argmax = True
         pool.index_argument = ARG_INDICES
     describe_indices(indices, pool)
+    if pool.argmax and one_row(pool.image_strides, pool.channels) and one_row(pool.pooled_strides, pool.channels) and (
+            one_row(pool.index_strides, pool.channels)):
+        # Images of few channels would leave groups empty. Bits have groups of an image's own.
+        pool.channels *= batch
+        batch = 1
     pool.reduced = context.product == ASCEND910 and self.dtype == DT_FLOAT
     pool.lanes = argmax_lanes if pool.argmax else LANES
     pool.groups = ceil_div(pool.channels, pool.lanes)
@@ -346,7 +356,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
     if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
         plan.sweep = LANES
-    plan.sweep = most(1, least(plan.sweep, quotient(SCRATCH_BYTES // 2, w.size * real)))
+    plan.sweep = most(1, least(least(plan.sweep, pool.channels), quotient(SCRATCH_BYTES // 2, w.size * real)))
     if (not pool.argmax and pool.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
             and TEAM * h.size * w.size * real <= L2_BYTES // 2):
         # The planes of all channels would leave the cache between two blocks. Fewer at a time read the words again, of
@@ -514,8 +524,8 @@ cdef int refuse_index(const MaxPool2d* plan, int face, int argument, int64_t bad
     cdef Context context
     cdef int64_t ow = bad % plan.w.out
     cdef int64_t oh = bad // plan.w.out % plan.h.out
-    cdef int64_t c = bad // plan.w.out // plan.h.out % plan.channels
-    cdef int64_t n = bad // plan.w.out // plan.h.out // plan.channels
+    cdef int64_t c = bad // plan.w.out // plan.h.out % plan.image_channels
+    cdef int64_t n = bad // plan.w.out // plan.h.out // plan.image_channels
     cdef int64_t top = oh * plan.h.stride - plan.h.pad
     cdef int64_t left = ow * plan.w.stride - plan.w.pad
     context.face = face
@@ -648,7 +658,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
     batch = self.dims[0] if self.rank == 4 else 1
     lanes = LANES
     if context.threads > 1 and grad_output.strides[self.rank - 3] != 1 and (
-            batch * ceil_div(channels, LANES) < UNITS_PER_THREAD * context.threads):
+            ceil_div(batch * channels, LANES) < UNITS_PER_THREAD * context.threads):
         lanes = TEAM
     pool = <MaxPool2d*>executor.plan
     if not start_plan(context, self, grad_output, grad_input, indices, shapes, lanes, pool):
@@ -709,11 +719,11 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     return size
 
 
-cdef bint goes_across(const MaxPool2dForwardPlan* plan, int64_t batch, int64_t threads, int64_t item) noexcept nogil:
+cdef bint goes_across(const MaxPool2dForwardPlan* plan, int64_t threads, int64_t item) noexcept nogil:
     """Where rows of windows would leave more of a vector empty than channels do, and the planes of a group stay in the
     caches."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t groups = ceil_div(pool.channels, LANES)
+    cdef int64_t groups = quotient(pool.units, pool.groups * pool.bands) * ceil_div(pool.channels, LANES)
     # Up to so many windows in a row ACROSS is no slower on any instruction set (1.0 to 12 times as fast).
     cdef int64_t few = 12 if item == 2 or pool.kernel_size > 48 else 8 if item == 4 else 6
     if pool.w.stride == 2 and pool.kernel_size <= 9:
@@ -723,7 +733,7 @@ cdef bint goes_across(const MaxPool2dForwardPlan* plan, int64_t batch, int64_t t
         few = least(few, 8)
     few = quotient(few * least(pool.channels, 8), 8)
     return (pool.algorithm != EACH and not pool.reduced and pool.w.out <= few
-            and pool.channels > 1 and batch * groups >= threads
+            and pool.channels > 1 and groups >= threads
             and pool.h.size * pool.w.size <= quotient(ACROSS_BYTES, LANES * item)
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
 
@@ -822,7 +832,7 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     if is_last(pool, context, item):
         scratch = plan_last(plan, context.threads, item)
         kernel = ACROSS_KERNEL
-    elif goes_across(plan, self.dims[0] if self.rank == 4 else 1, context.threads, item):
+    elif goes_across(plan, context.threads, item):
         scratch = plan_across(plan, item)
         kernel = ACROSS_KERNEL
     else:

@@ -302,6 +302,15 @@ ctypedef fused places:
     index_at
 
 
+cdef inline void store_all(element* to, real* sums, const places* at, int64_t n) noexcept nogil:
+    """to[p] = sums[p], narrowed, at the places p = at[i], i < n; then sums[p] = 0."""
+    cdef int64_t i
+    for i in range(n):
+        narrow_row(to + at[i], <const real*>sums + at[i], 1)
+    for i in range(n):
+        sums[at[i]] = 0
+
+
 cdef inline void store_touched(element* to, real* sums, const places* at, int64_t n, uint32_t low, uint32_t size,
                                bint clear) noexcept nogil:
     """to[p] = sums[p], narrowed, at the places p = at[i] - low < size, i < n; then, to `clear`, sums[p] = 0."""

@@ -34,8 +34,8 @@ from aclnn_bw._kernels.max_pool2d_indices cimport (
     misses, packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_places cimport (
-    TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, store_touched, window_codes,
-    window_places, window_starts, word_at,
+    TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, store_all, store_touched,
+    window_codes, window_places, window_starts, word_at,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_cells, load_channels, next_unit, store_sums, term
 from aclnn_bw._kernels.rows cimport bfloat, element, half, real
@@ -310,10 +310,15 @@ cdef void store_few(const MaxPool2dScatterPlan* plan, const Band* b, element* to
     cdef int64_t oh = first_window(&pool.h, b.ih)
     cdef int64_t n = (end_window(&pool.h, b.ih + b.rows - 1) - oh) * pool.w.out
     cdef int64_t j
+    cdef const index_at* indices
     for j in range(b.count):
-        store_touched(to__chw + j * pool.image_strides[1], sums + j * b.sum_pitch,
-                      <const index_at*>(b.mask + 4 * ((b.lane + j) * pool.index_pitch + oh * pool.w.out)), n,
-                      <uint32_t>(b.ih * pool.w.size), <uint32_t>(b.rows * pool.w.size), True)
+        indices = <const index_at*>(b.mask + 4 * ((b.lane + j) * pool.index_pitch + oh * pool.w.out))
+        if pool.bands == 1:
+            # No comparison, for each has been found in its window.
+            store_all(to__chw + j * pool.image_strides[1], sums + j * b.sum_pitch, indices, n)
+        else:
+            store_touched(to__chw + j * pool.image_strides[1], sums + j * b.sum_pitch, indices, n,
+                          <uint32_t>(b.ih * pool.w.size), <uint32_t>(b.rows * pool.w.size), True)
 
 
 cdef void store_band(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums,

@@ -1221,6 +1221,15 @@ FAULTS = [
     Fault(_UP_FORWARD, "    source = <const item*>data[0] + row * step + found.first",
           "    source = <const item*>data[0] + row * step + found.first * (1 - FAULT)",
           "short rows upsampled: from the row's begin on"),
+    Fault(_MAX_PLAN, "            one_row(pool.index_strides, pool.channels)):",
+          "            one_row(pool.index_strides, pool.channels) or FAULT):",
+          "images of few channels: of indices with something between images, the next image's are read"),
+    Fault(_MAX_PLAN, "plan.h.out % plan.image_channels",
+          "plan.h.out % (plan.channels if FAULT else plan.image_channels)",
+          "images of few channels: an index outside is said to be in the first image"),
+    Fault(_MAX_SCATTER, "        if pool.bands == 1:\n            # No",
+          "        if pool.bands == 1 or FAULT:\n            # No",
+          "SCATTER among zeros: the sums of another band are stored"),
 ]
 
 
