@@ -16,7 +16,6 @@ cdef enum Way:
     FOUND       # a table of sources is found for a block, and serves all rows
 
 cdef enum:
-    PIECE = 1024        # elements that are made, then written past the caches
     LONGEST_BLOCK = 16384   # elements whose sources are found at a time
 
 # Strides are bytes.
@@ -37,7 +36,6 @@ cdef struct UpsampleNearestExact1dForwardPlan:
     int32_t way
     bint shrinks            # more sources than elements: these are transposed, not their sources
     bint few                # rows of at most FEW elements, dense, evenly apart over n and c, a unit each
-    bint streamed           # out is written past the caches
 
 cdef extern int upsample_nearest_exact1d "aclnn_bw_upsample_nearest_exact1d" (
     const Context* context, const Arguments* c, Executor** executor) noexcept nogil

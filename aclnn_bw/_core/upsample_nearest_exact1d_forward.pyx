@@ -32,8 +32,6 @@ cdef enum:
     FEW = 8                     # elements of a row: to begin one takes longer (1.7 to 6 times)
     UNITS_PER_THREAD = 4
     LEAST_BLOCK = 1024          # elements
-    CACHED = 33554432           # bytes of both arrays: more are written past the caches
-    LEAST_STREAMED = 512        # bytes of a row
     GROUP_BYTES = 128           # of a group of channels that is transposed
     TURNED_BYTES = 32768        # of its elements in a block
 
@@ -121,8 +119,6 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
     choose_layout(&plan)
     plan.groups = ceil_div(plan.channels, plan.group)
     plan.rows = self.dims[0] * plan.groups
-    plan.streamed = (bytes > CACHED and plan.layout in (PLANES, PACKED) and plan.out_strides[2] == item
-                     and plan.map.sources * item >= LEAST_STREAMED)
     plan.block = plan.map.sources
     if plan.layout > PIXELS:
         plan.block = least(plan.block, TURNED_BYTES // (plan.group * item))

@@ -70,11 +70,3 @@ cdef inline void fill_items(item* to, item value, int64_t n) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         to[i] = value
-
-
-cdef inline void fetch(const char* source, int64_t n) noexcept nogil:
-    """Bring n bytes into the caches."""
-    cdef int64_t at = 0
-    while at < n:
-        prefetch(source + at)
-        at += LINE

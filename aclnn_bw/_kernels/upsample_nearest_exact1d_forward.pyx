@@ -6,8 +6,8 @@ copied bit for bit, so a kernel knows their size alone, not their dtype.
 Bounds. index_of is in [0, L) for every j and ascends; TWICE and SECOND are taken where index(j) = j // 2 with 2*L
 elements, and index(j) = 2*j + 1 with L // 2. A unit's elements lie in its block, which lies in the row; phase 1 has
 proved that both views lie inside their storage. Vectors are read where one from the first source on ends in the row. A
-piece has at most PIECE elements, a block that is FOUND at most LONGEST_BLOCK. The scratch has two elements more than a
-block for each channel of a group, and a block no more sources than that (`choose_layout`).
+block that is FOUND has at most LONGEST_BLOCK elements. The scratch has two elements more than a block for each channel
+of a group, and a block no more sources than that (`choose_layout`).
 
 | path | when | why |
 |---|---|---|
@@ -15,9 +15,11 @@ block for each channel of a group, and a block no more sources than that (`choos
 | FOUND | others | the sources of a block are found once, a vector at a time, for all rows |
 | . few | short rows, evenly apart | a loop of their own: 2 to 6 times |
 | . picked | a vector's sources lie in one | one shuffle instead of a load and a store for each element |
-| streamed | rows >= 512 bytes, arrays beyond the caches | lines are not read before they are written |
 | PIXELS | channels side by side in both | all channels of a source are copied as one |
 | PACKED, UNPACKED | in one of both | of sources and elements the fewer are transposed: 3 to 10 times |
+
+Lines are not written past the caches where arrays are larger: made in a piece first, they took 1.0 to 1.7 times as long
+on an AMD EPYC (`python -m benchmarks.sweep`).
 
 `python -m benchmarks --operator upsample_nearest_exact1d` measures.
 """
@@ -28,11 +30,11 @@ from aclnn_bw._core.arithmetic cimport least, quotient
 from aclnn_bw._core.types cimport ALL_GOOD, RangeFn
 from aclnn_bw._core.upsample_nearest_exact1d cimport NearestMap, index_of
 from aclnn_bw._core.upsample_nearest_exact1d_forward cimport (
-    FOUND, LONGEST_BLOCK, PACKED, PIECE, PIXELS, PLANES, SECOND, TWICE, UpsampleNearestExact1dForwardPlan,
+    FOUND, LONGEST_BLOCK, PACKED, PIXELS, PLANES, SECOND, TWICE, UpsampleNearestExact1dForwardPlan,
 )
-from aclnn_bw._kernels.copies cimport AHEAD, Wide, copy_bytes, fetch, item, stream_bytes
+from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item
 from aclnn_bw._kernels.planes cimport turn_any
-from aclnn_bw._kernels.simd cimport VECTOR_BYTES, fence, simd_load, simd_pick, simd_store, vector, vector_16
+from aclnn_bw._kernels.simd cimport VECTOR_BYTES, simd_load, simd_pick, simd_store, vector, vector_16
 from aclnn_bw._kernels.transpose cimport turned
 
 # What the rows of a block have in common: where its first source lies, and those of its elements from there.
@@ -82,6 +84,14 @@ cdef inline void find_sources(Found* found, const NearestMap* map, int64_t j, in
         found.table[i] = <int32_t>(place - first)
 
 
+cdef inline void store_four(char* to, const uint16_t* source, const int32_t* table) noexcept nogil:
+    """In one store: for AVX-512 gcc makes vectors of single elements, lane by lane, which takes 1.3 to 1.5 times as
+    long."""
+    cdef uint64_t four = (<uint64_t>source[table[0]] | <uint64_t>source[table[1]] << 16
+                          | <uint64_t>source[table[2]] << 32 | <uint64_t>source[table[3]] << 48)
+    memcpy(to, &four, sizeof(four))
+
+
 cdef inline void copy_found(item* to, const item* source, const int32_t* table, int64_t room,
                             int64_t n) noexcept nogil:
     """to[i] = source[table[i]], the source having `room` elements."""
@@ -93,6 +103,9 @@ cdef inline void copy_found(item* to, const item* source, const int32_t* table, 
         if 1 < sizeof(item) < 16 and table[i + lanes - 1] - table[i] < lanes:
             simd_pick(&x, source, table + i, sizeof(item))
             simd_store(to + i, &x)
+        elif sizeof(item) == 2:
+            for k in range(i, i + lanes, 4):
+                store_four(<char*>(to + k), <const uint16_t*>source, table + k)
         else:
             for k in range(i, i + lanes):
                 to[k] = source[table[k]]
@@ -180,24 +193,6 @@ cdef void copy_apart(const UpsampleNearestExact1dForwardPlan* plan, const Found*
         j += 1
 
 
-cdef void copy_row(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* self__l, char* out__l,
-                   int64_t j, int64_t end, const item* kind) noexcept nogil:
-    """The elements [j, end) of a row, dense on both sides."""
-    cdef int64_t size = <int64_t>sizeof(item)
-    cdef int64_t n
-    cdef item[PIECE] piece
-    if not plan.streamed:
-        copy_dense(plan, found, <const item*>self__l, <item*>out__l + j, j, end - j)
-        return
-    while j < end:
-        n = least(PIECE, end - j)
-        fetch(self__l + source_of(plan, found, j) * size + AHEAD,
-              (source_of(plan, found, j + n - 1) - source_of(plan, found, j)) * size)
-        copy_dense(plan, found, <const item*>self__l, <item*>piece, j, n)
-        stream_bytes(out__l + j * size, <const char*>piece, n * size)
-        j += n
-
-
 cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* self__cl,
                      char* out__cl, item* scratch, int64_t channels, int64_t j, int64_t end) noexcept nogil:
     """PACKED, UNPACKED: the elements [j, end) of some channels."""
@@ -216,8 +211,8 @@ cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found*
         turn_any(scratch, plan.pitch, self__cl + first * along, along // size, sources, channels, size, True)
         for c in range(channels):
             # As if the row began where its source 0 would lie.
-            copy_row(plan, found, packed + (c * plan.pitch - first) * size, out__cl + c * plan.out_strides[1], j, end,
-                     <const item*>NULL)
+            copy_dense(plan, found, <const item*>(packed + (c * plan.pitch - first) * size),
+                       <item*>(out__cl + c * plan.out_strides[1]) + j, j, end - j)
     elif plan.shrinks:
         for c in range(channels):
             copy_dense(plan, found, <const item*>(self__cl + c * plan.self_strides[1]), scratch + c * plan.pitch, j,
@@ -307,10 +302,8 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
         if not dense:
             copy_apart(plan, &found, u.source, u.to, u.begin, u.end, kind)
         else:
-            copy_row(plan, &found, u.source, u.to, u.begin, u.end, kind)
+            copy_dense(plan, &found, <const item*>u.source, <item*>u.to + u.begin, u.begin, u.end - u.begin)
         unit += 1
-    if plan.streamed:
-        fence()
     return ALL_GOOD
 
 
