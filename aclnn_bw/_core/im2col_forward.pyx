@@ -43,7 +43,7 @@ cdef enum:
     WELL_TURNED = 16
     FEW_MOVED = 4               # where planes are moved as a whole
     TABLE_BYTES = 131072        # at most: half of an L2 cache of 256 KiB
-    IMAGE_BYTES = 32768         # of a plane: an L1 cache
+    IMAGE_BYTES = 65536         # of a plane
     PLANES_PER_TABLE = 8        # at least: to fill one takes as long as to make a plane by rows
 
 

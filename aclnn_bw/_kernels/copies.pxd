@@ -5,6 +5,7 @@ Bounds. The caller says where what goes and how long it is; `to` and `source` sh
 the one before. Prefetched addresses are not read.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t, uintptr_t
+from libc.string cimport memcpy
 
 from aclnn_bw._kernels.rows cimport copy
 from aclnn_bw._kernels.simd cimport LINE, VECTOR_BYTES, prefetch, simd_load, simd_store, simd_stream, vector
@@ -70,3 +71,10 @@ cdef inline void fill_items(item* to, item value, int64_t n) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         to[i] = value
+
+
+cdef inline void join_four(char* to, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil:
+    """Four elements of 16 bits in one store: gcc makes vectors of single elements, lane by lane, which takes 1.3 to 2.2
+    times as long."""
+    cdef uint64_t four = a | b << 16 | c << 32 | d << 48
+    memcpy(to, &four, sizeof(four))

@@ -25,7 +25,7 @@ from libc.string cimport memcpy, memset
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.im2col_forward cimport PIECES, ROWS, TILE, TILE_BYTES, WORDS, Im2colForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, RangeFn
-from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item
+from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item, join_four
 from aclnn_bw._kernels.im2col_planes cimport Inside, find_inside, pack_planes, place
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.rows cimport bfloat, half, narrow_row, widen_row
@@ -53,8 +53,15 @@ cdef inline void copy_apart(item* to, const item* source, int64_t stride, int64_
         for i in range(n):
             to[i] = source[2 * i]
     else:
-        for i in range(n):
+        i = 0
+        if item is uint16_t:
+            while i + 4 <= n:
+                join_four(<char*>(to + i), source[i * stride], source[(i + 1) * stride], source[(i + 2) * stride],
+                          source[(i + 3) * stride])
+                i += 4
+        while i < n:
             to[i] = source[i * stride]
+            i += 1
 
 
 cdef inline void make_windows(const Im2colForwardPlan* plan, const item* row, const Inside* w, int64_t o, int64_t n,
@@ -134,6 +141,24 @@ cdef void fill_rows(const Im2colForwardPlan* plan, const item* plane, item* out_
             out__rl += plan.out_strides[1]
 
 
+cdef inline void fill_edges(const Im2colForwardPlan* plan, const item* plane, item* out__rl, const Inside* h,
+                            int64_t first, int64_t last, int64_t l, int64_t end) noexcept nogil:
+    """Of a kernel row, in rows of windows that have it inside: those before the first and from the last on, of which
+    some kernel positions are outside. They are found once for all rows."""
+    cdef int64_t windows = plan.w.windows
+    cdef int64_t kw, lh
+    cdef const item* row
+    cdef item* to
+    cdef Inside w
+    for kw in range(plan.w.kernel):
+        find_inside(&plan.w, kw, &w)
+        for lh in range(most(l // windows, h.begin), least(end // windows, h.end)):
+            row = plane + place(h, lh, plan.h.stride) * plan.plane_strides[2]
+            to = out__rl + kw * plan.out_strides[1] + lh * windows
+            make_windows(plan, row, &w, 0, first, to)
+            make_windows(plan, row, &w, last, windows - last, to + last)
+
+
 cdef void fill_turned(const Im2colForwardPlan* plan, const item* plane, item* out__rl, int64_t l,
                       int64_t end) noexcept nogil:
     """TURNED: a channel's windows [l, end), whole rows of them."""
@@ -163,11 +188,8 @@ cdef void fill_turned(const Im2colForwardPlan* plan, const item* plane, item* ou
             if first < last:
                 transpose(to + first, pitch, row + place(&w, first, plan.w.stride), plan.w.stride, last - first,
                           plan.w.kernel, size)
-            if first > 0 or last < windows:
-                for kw in range(plan.w.kernel):
-                    find_inside(&plan.w, kw, &final)
-                    make_windows(plan, row, &final, 0, first, to + kw * pitch)
-                    make_windows(plan, row, &final, last, windows - last, to + kw * pitch + last)
+        if first > 0 or last < windows:
+            fill_edges(plan, plane, out__rl + kh * plan.w.kernel * pitch, &h, first, last, l, end)
 
 
 cdef void convert_items(const Im2colForwardPlan* plan, void* to, const void* source, int64_t n) noexcept nogil:

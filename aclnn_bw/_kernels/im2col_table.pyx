@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 from aclnn_bw._core.arithmetic cimport least
 from aclnn_bw._core.im2col_forward cimport Im2colForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, RangeFn
-from aclnn_bw._kernels.copies cimport Wide, item
+from aclnn_bw._kernels.copies cimport Wide, item, join_four
 from aclnn_bw._kernels.im2col_planes cimport Inside, find_inside, pack_planes, place
 
 
@@ -60,8 +60,15 @@ cdef void fill_columns(const Im2colForwardPlan* plan, const item* plane, item* o
         n *= rows
         rows = 1
     while rows > 0:
-        for i in range(n):
+        i = 0
+        if item is uint16_t:
+            while i + 4 <= n:
+                join_four(<char*>(out__rl + i), source[table[i]], source[table[i + 1]], source[table[i + 2]],
+                          source[table[i + 3]])
+                i += 4
+        while i < n:
             out__rl[i] = source[table[i]]
+            i += 1
         table += n
         out__rl += plan.out_strides[1]
         rows -= 1

@@ -32,7 +32,7 @@ from aclnn_bw._core.upsample_nearest_exact1d cimport NearestMap, index_of
 from aclnn_bw._core.upsample_nearest_exact1d_forward cimport (
     FOUND, LONGEST_BLOCK, PACKED, PIXELS, PLANES, SECOND, TWICE, UpsampleNearestExact1dForwardPlan,
 )
-from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item
+from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item, join_four
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, simd_load, simd_pick, simd_store, vector, vector_16
 from aclnn_bw._kernels.transpose cimport turned
@@ -84,14 +84,6 @@ cdef inline void find_sources(Found* found, const NearestMap* map, int64_t j, in
         found.table[i] = <int32_t>(place - first)
 
 
-cdef inline void store_four(char* to, const uint16_t* source, const int32_t* table) noexcept nogil:
-    """In one store: for AVX-512 gcc makes vectors of single elements, lane by lane, which takes 1.3 to 1.5 times as
-    long."""
-    cdef uint64_t four = (<uint64_t>source[table[0]] | <uint64_t>source[table[1]] << 16
-                          | <uint64_t>source[table[2]] << 32 | <uint64_t>source[table[3]] << 48)
-    memcpy(to, &four, sizeof(four))
-
-
 cdef inline void copy_found(item* to, const item* source, const int32_t* table, int64_t room,
                             int64_t n) noexcept nogil:
     """to[i] = source[table[i]], the source having `room` elements."""
@@ -103,9 +95,10 @@ cdef inline void copy_found(item* to, const item* source, const int32_t* table, 
         if 1 < sizeof(item) < 16 and table[i + lanes - 1] - table[i] < lanes:
             simd_pick(&x, source, table + i, sizeof(item))
             simd_store(to + i, &x)
-        elif sizeof(item) == 2:
+        elif item is uint16_t:
             for k in range(i, i + lanes, 4):
-                store_four(<char*>(to + k), <const uint16_t*>source, table + k)
+                join_four(<char*>(to + k), source[table[k]], source[table[k + 1]], source[table[k + 2]],
+                          source[table[k + 3]])
         else:
             for k in range(i, i + lanes):
                 to[k] = source[table[k]]
