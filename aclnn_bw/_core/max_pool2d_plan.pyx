@@ -68,6 +68,7 @@ cdef enum:
     EACH_COLUMNS = 65536            # of sums that EACH makes at a time
     LANE_MASKS = 64                 # bytes of vectors whose comparison leaves a mask of lanes (AVX-512)
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
+    MOST_POSITIONS = 32767          # of a band whose places are counted in 16 bits
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     SPARSE = 12                     # positions to a window: with more, those without a sum are many
     LEAST_PLACED = 8                # windows of a plane; fewer leave the vectors that find them mostly empty
@@ -368,12 +369,17 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
         pool.band = band
         plan.apart = band * w.size
     else:
-        band = split_rows(pool, h.size, quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep), threads,
-                          h.kernel - h.stride)
+        band = quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep)
+        if not pool.argmax and w.size <= MOST_POSITIONS:
+            band = least(band, quotient(MOST_POSITIONS, w.size))
+        band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
         if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
             # Then no window need reach from one band into the next.
             pool.units = quotient(pool.units, pool.bands)
-            band = pool.band = round_up(band, h.stride)
+            band = round_up(band, h.stride)
+            if not pool.argmax and band > quotient(MOST_POSITIONS, w.size):
+                band -= h.stride
+            pool.band = band
             pool.bands = ceil_div(h.size, band)
             pool.units *= pool.bands
     if pool.packed:
@@ -388,9 +394,8 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             pool.lanes = TEAM if fit >= TEAM else 1
             pool.groups = ceil_div(pool.channels, pool.lanes)
             pool.units *= pool.groups
-    # Places are counted in 16 bits.
     plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
-                   and band * w.size < 1 << 15 and h.out * w.out >= LEAST_PLACED)
+                   and band * w.size <= MOST_POSITIONS and h.out * w.out >= LEAST_PLACED)
     plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or pool.argmax else 1
     plan.row_pitch = plan.block * w.out
     plan.sum_pitch = band * w.size + (0 if pool.argmax else 1)      # for what lies outside
@@ -452,6 +457,17 @@ cdef int32_t known_columns(const PoolAxis* w) noexcept nogil:
     return ANY_COLUMNS
 
 
+cdef bint fills_vectors(const MaxPool2d* pool, int32_t known, int64_t item) noexcept nogil:
+    """Whether a row of windows is so long that GATHER serves: of shorter ones SCATTER takes 0.1 to 1 of the time, for
+    every row of GATHER's begins vectors anew, those of any kernel the most often."""
+    cdef int64_t few = SMALL_ROW
+    if known == ANY_COLUMNS:
+        few = 2 * LANES
+    elif item == 8 and pool.h.size * pool.w.size <= SHORT_PLANE:
+        few = 12 if known == TWO_BY_TWO else 20
+    return known == SAME or pool.w.out > few
+
+
 cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, int64_t real) noexcept nogil:
     """Where GATHER takes longer if a comparison leaves no mask of lanes: it compares at every kernel position, SCATTER
     adds once for each window, but slowly to planes that leave the L2 cache before they are complete. The bounds, found
@@ -482,12 +498,12 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
     geometry and the dtype alone, not by the instruction set."""
     # GATHER compares at every kernel position, a vector of windows at a time; SCATTER adds once for each window, one
     # after the other. So GATHER takes kernels whose columns are compiled in, and in its general form those of a few
-    # positions, at strides that leave long classes of columns. Short rows of small planes would leave its vectors
-    # empty. The order of the sums is the same but for the columns SAME, which stay with GATHER. The rows of one channel
-    # must fit the scratch.
+    # positions, at strides that leave long classes of columns. Short rows would leave its vectors empty. The order of
+    # the sums is the same but for the columns SAME, which stay with GATHER. The rows of one channel must fit the
+    # scratch.
     cdef const MaxPool2d* pool = <const MaxPool2d*>plan
     cdef int32_t known = known_columns(&pool.w)
-    cdef int64_t scratch
+    cdef int64_t scratch, windows
     cdef bint small, compact
     if pool.algorithm == EACH:
         return plan_each(<MaxPool2dScatterPlan*>plan, item, real)
@@ -500,7 +516,7 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
             return scratch
     if compact and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
-            known == SAME or not small or pool.w.out > SMALL_ROW) and (
+            fills_vectors(pool, known, item)) and (
             (context.kernels.vector_bytes == LANE_MASKS and not (pool.argmax and pool.w.out < LANES))
             or not scatters_sooner(pool, known, item, real)):
         # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
@@ -512,8 +528,10 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
         return plan_gather(<MaxPool2dGatherPlan*>plan, context.threads, item, real, direct)
     # Fewer windows than a vector of words holds leave the vectors empty in which SCATTER finds maxima; PLANES finds
     # those of all channels in one go. Indices SCATTER adds as they are.
-    if small and not pool.argmax and (pool.h.out * pool.w.out < LANES or most(pool.h.kernel, pool.w.kernel)
-                                      > MOST_PLACED):
+    windows = pool.h.out * pool.w.out
+    if not pool.argmax and ((small and (windows < LANES or most(pool.h.kernel, pool.w.kernel) > MOST_PLACED))
+                            or (windows < LEAST_PLACED and pool.h.size * pool.w.size <= SHORT_PLANE
+                                and pool.units >= context.threads)):
         return plan_planes(<MaxPool2dScatterPlan*>plan, item, real)
     return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, False)
 
