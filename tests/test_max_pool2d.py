@@ -862,6 +862,33 @@ def test_the_order_of_the_sums(window, dtype, rng):
         assert_same_bytes(result, summed_in_order(pool, grad, hits, window == (3, 1, 1)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("pool", "algorithm"),
+    [
+        (MaxPool((2, 18, 35, 3), 1, 2), "SCATTER"),  # short rows
+        (MaxPool((2, 18, 35, 7), 2, 2), "SCATTER"),
+        (MaxPool((2, 18, 6, 200), 2, 2), "GATHER"),
+        (MaxPool((2, 18, 10, 14), 11, 7, 2), "PLANES"),  # few windows
+        (MaxPool((2, 18, 30, 31), 13, 13, 2), "PLANES"),
+        (MaxPool((1, 2, 80, 589), 8, 8), "SCATTER"),  # bands of whole windows, of fewer positions than 16 bits count
+        (MaxPool((1, 1, 252, 219), 4, 4, 1), "SCATTER"),
+        (MaxPool((1, 2, 300, 200), 5, 3, 2), "SCATTER"),
+    ],
+    ids=str,
+)
+def test_the_order_of_the_sums_of_odd_planes(pool, algorithm, dtype, rng):
+    grad = pool.gradients(rng, dtype)
+    out = np.empty(pool.input_shape, dtype)
+    for hits in (rng.random(pool.hits_shape) < 0.3, pool.hits(pool.indices(rng))):
+        result = one_call(grad, pool.input_shape, max_pool.bitmask(hits), *pool.attributes)
+        assert_same_bytes(result, summed_in_order(pool, grad, hits, False))
+    with aclnn_bw.num_threads(1), aclnn_bw.soc("Host"):
+        phase_1 = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize
+        _, executor = phase_1(grad, out, max_pool.bitmask(hits), *pool.lists, out)
+    assert executor.explain().algorithm == algorithm
+
+
 @every_mode
 @every_large
 def test_same_bytes_at_every_thread_count(pool, mode, rng):
