@@ -60,8 +60,9 @@ cdef enum:
     CODED_KERNEL = 64               # kernels of more positions set the bits of their mask one by one
     CODED_ROW = 65536               # and rows of more windows: their codes would be half of all scratch
     FEW_BITS = 16                   # to a kernel position, of all channels of a word
-    ACROSS_BYTES = 131072           # of the planes of 16 channels
-    ACROSS_WINDOWS = 512
+    ACROSS_BYTES = 1048576          # of the planes of 16 channels: half of what a thread may take
+    ACROSS_NARROW = 131072          # the same where vectors have 16 bytes
+    ACROSS_WINDOWS = 1024
     LAST_ROW = 1024                 # windows: their maxima and places stay in the L2 cache
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
@@ -737,9 +738,10 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     return size
 
 
-cdef bint goes_across(const MaxPool2dForwardPlan* plan, int64_t threads, int64_t item) noexcept nogil:
+cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, int64_t item) noexcept nogil:
     """Where rows of windows would leave more of a vector empty than channels do, and the planes of a group stay in the
     caches."""
+    cdef int64_t most_bytes = ACROSS_NARROW if context.kernels.vector_bytes == 16 else ACROSS_BYTES
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t groups = quotient(pool.units, pool.groups * pool.bands) * ceil_div(pool.channels, LANES)
     # Up to so many windows in a row ACROSS is no slower on any instruction set (1.0 to 12 times as fast).
@@ -751,8 +753,8 @@ cdef bint goes_across(const MaxPool2dForwardPlan* plan, int64_t threads, int64_t
         few = least(few, 8)
     few = quotient(few * least(pool.channels, 8), 8)
     return (pool.algorithm != EACH and not pool.reduced and pool.w.out <= few
-            and pool.channels > 1 and groups >= threads
-            and pool.h.size * pool.w.size <= quotient(ACROSS_BYTES, LANES * item)
+            and pool.channels > 1 and groups >= context.threads
+            and pool.h.size * pool.w.size <= quotient(most_bytes, LANES * item)
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
 
 
@@ -850,7 +852,7 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     if is_last(pool, context, item):
         scratch = plan_last(plan, context.threads, item)
         kernel = ACROSS_KERNEL
-    elif goes_across(plan, context.threads, item):
+    elif goes_across(plan, context, item):
         scratch = plan_across(plan, item)
         kernel = ACROSS_KERNEL
     else:
