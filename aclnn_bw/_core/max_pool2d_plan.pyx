@@ -359,6 +359,9 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
         plan.sweep = LANES
     plan.sweep = most(1, least(least(plan.sweep, pool.channels), quotient(SCRATCH_BYTES // 2, w.size * real)))
+    if pool.argmax and SPARSE * h.out * w.out <= h.size * w.size and h.size * w.size * real <= SCRATCH_BYTES // 2:
+        # Whole planes, for two bands read the windows between them twice: 1.05 to 1.2 times as fast.
+        plan.sweep = least(plan.sweep, quotient(SCRATCH_BYTES // 2, h.size * w.size * real))
     if (not pool.argmax and pool.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
             and TEAM * h.size * w.size * real <= L2_BYTES // 2):
         # The planes of all channels would leave the cache between two blocks. Fewer at a time read the words again, of
