@@ -874,6 +874,8 @@ def test_the_order_of_the_sums(window, dtype, rng):
         (MaxPool((1, 2, 80, 589), 8, 8), "SCATTER"),  # bands of whole windows, of fewer positions than 16 bits count
         (MaxPool((1, 1, 252, 219), 4, 4, 1), "SCATTER"),
         (MaxPool((1, 2, 300, 200), 5, 3, 2), "SCATTER"),
+        (MaxPool((1, 1, 8, 50000), 2, 2), "SCATTER"),  # rows of more positions than that
+        (MaxPool((1, 2, 20, 20000), 9, 4, 4), "SCATTER"),  # and of so many that bands would be one row of tall kernels
     ],
     ids=str,
 )
@@ -887,6 +889,26 @@ def test_the_order_of_the_sums_of_odd_planes(pool, algorithm, dtype, rng):
         phase_1 = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize
         _, executor = phase_1(grad, out, max_pool.bitmask(hits), *pool.lists, out)
     assert executor.explain().algorithm == algorithm
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        MaxPool((1, 1, 9, 40000), (3, 5), (3, 5)),
+        MaxPool((1, 1, 8, 70000), (1, 5), (1, 5)),
+        MaxPool((1, 1, 8, 32768), (4, 5), (4, 5)),
+        MaxPool((1, 2, 8, 32767), (2, 5), (2, 5)),
+    ],
+    ids=str,
+)
+def test_bands_of_wide_planes(pool, rng):
+    """Bits give the bytes that indices give, whose bands are others."""
+    grad, indices = pool.gradients(rng, "float32"), pool.indices(rng)
+    results = (
+        one_call(grad, pool.input_shape, pool.mask(indices, layout), *pool.attributes, mask_layout=layout)
+        for layout in MASK_LAYOUTS
+    )
+    assert_same_bytes(*results)
 
 
 @every_mode

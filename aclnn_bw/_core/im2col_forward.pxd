@@ -17,7 +17,7 @@ cdef enum:
     WORDS = 1024            # of 8 bytes: TILE * TILE_BYTES
 
 # Kernel position k of window o lies at o*stride - pad + k*dilation of the axis. pad, dilation and stride may be near
-# 2**63, and what they give beyond: it is added unsigned (im2col_forward.pyx).
+# 2**63, and what they give beyond: it is added unsigned (im2col_planes.pxd).
 cdef struct ForwardAxis:
     int64_t size
     int64_t windows

@@ -31,7 +31,7 @@ cdef enum MaxPoolColumns:
     SAME            # 3 at stride 1 and padding 1: as many columns as windows
 
 cdef enum MaxPoolAlgorithm:
-    PLANES      # SCATTER of the bits of whole planes of at most SMALL_PLANE positions and few windows
+    PLANES      # SCATTER of the bits of whole planes of few windows, or small ones under large kernels
     GATHER      # each element of gradInput asks the windows that hold it
     GATHER_LAST     # likewise, of many channels, which lie side by side in gradOutput and gradInput
     SCATTER_LAST    # of such channels, each window adds to its maximum: indices of kernels of many positions
@@ -56,7 +56,7 @@ cdef struct PoolAxis:
 cdef struct MaxPool2d:
     PoolAxis h
     PoolAxis w
-    int64_t channels        # of all images, where indices say which planes are one row in each tensor; else of one
+    int64_t channels        # of all images if `argmax` and their planes are evenly apart in every tensor; else of one
     int64_t image_channels  # of one
     int64_t[4] pooled_strides       # of gradOutput or out, in elements: n, c, h, w
     int64_t[4] image_strides        # of gradInput or self
@@ -64,7 +64,7 @@ cdef struct MaxPool2d:
     int64_t groups          # of so many channels; of LAST the last one has what is left, too
     int64_t band            # rows of a unit: of gradInput, or of windows
     int64_t bands
-    int64_t units           # batch * groups * bands
+    int64_t units           # batch * groups * bands; batch is 1 where `channels` are those of all images
     int64_t kernel_size     # K
     int64_t pitch           # words in a row of the mask, (B+1)*16
     int64_t mask_end        # bytes of the container that the layout uses

@@ -69,7 +69,7 @@ cdef enum:
     EACH_COLUMNS = 65536            # of sums that EACH makes at a time
     LANE_MASKS = 64                 # bytes of vectors whose comparison leaves a mask of lanes (AVX-512)
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
-    MOST_POSITIONS = 32767          # of a band whose places are counted in 16 bits
+    MOST_POSITIONS = 32767          # of a band of which 16 bits count the places
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     SPARSE = 12                     # positions to a window: with more, those without a sum are many
     LEAST_PLACED = 8                # windows of a plane; fewer leave the vectors that find them mostly empty
@@ -352,8 +352,12 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     cdef MaxPool2d* pool = &plan.pool
     cdef PoolAxis* h = &pool.h
     cdef PoolAxis* w = &pool.w
+    cdef int64_t counted = quotient(MOST_POSITIONS, w.size)
     cdef int64_t band, rows = 0, fit, size = 0
     pool.algorithm = SCATTER
+    # Of tall kernels in bands of a row each window would be found again for every row.
+    plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
+                   and 8 * counted >= h.kernel and h.out * w.out >= LEAST_PLACED)
     # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
     plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
     if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
@@ -374,15 +378,15 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
         plan.apart = band * w.size
     else:
         band = quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep)
-        if not pool.argmax and w.size <= MOST_POSITIONS:
-            band = least(band, quotient(MOST_POSITIONS, w.size))
+        if plan.placed:
+            band = least(band, counted)
         band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
         if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
             # Then no window need reach from one band into the next.
             pool.units = quotient(pool.units, pool.bands)
             band = round_up(band, h.stride)
-            if not pool.argmax and band > quotient(MOST_POSITIONS, w.size):
-                band -= h.stride
+            if plan.placed and band > counted:
+                band -= h.stride        # it was no multiple, and longer than one
             pool.band = band
             pool.bands = ceil_div(h.size, band)
             pool.units *= pool.bands
@@ -398,8 +402,6 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             pool.lanes = TEAM if fit >= TEAM else 1
             pool.groups = ceil_div(pool.channels, pool.lanes)
             pool.units *= pool.groups
-    plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
-                   and band * w.size <= MOST_POSITIONS and h.out * w.out >= LEAST_PLACED)
     plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or pool.argmax else 1
     plan.row_pitch = plan.block * w.out
     plan.sum_pitch = band * w.size + (0 if pool.argmax else 1)      # for what lies outside

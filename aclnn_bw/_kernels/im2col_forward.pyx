@@ -14,7 +14,7 @@ kernel position, of Lh*Lw windows. A tile has at most TILE windows of TILE_BYTES
 | TURNED | stride >= 3, kernel >= 3 undilated | a transposition reads each cache line once |
 | PIECES | other strides or dtypes of out | what belongs together is written together |
 | TABLE | few windows in a row, small planes | im2col_table.pyx |
-| LAST | C*kH*kW side by side in out, C >= 4 | im2col_last.pyx |
+| LAST | C*kH*kW side by side in out, C >= 4, pixels in long runs | im2col_last.pyx |
 | PACKED | channels side by side in self | planes are made of a group, which is read from them kH*kW times |
 
 `python -m benchmarks --operator im2col` measures.

@@ -326,7 +326,7 @@ cdef inline void store_touched(element* to, real* sums, const places* at, int64_
             sums[place] = 0
 
 
-# --- planes of at most 64 positions ---------------------------------------------------------------------------------
+# --- whole planes of few windows ------------------------------------------------------------------------------------
 
 cdef inline bint group_places(uint16_t* at, const char* words, int64_t pitch, int64_t row_pitch, int64_t rows,
                               int64_t columns, int64_t width, unsigned channels) noexcept nogil:

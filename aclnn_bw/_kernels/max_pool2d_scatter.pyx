@@ -10,7 +10,7 @@ which kernels come here.
     scatter_rows    indices, added as they are, four channels side by side
     scatter_apart   indices of 3 columns at stride 1 and padding 1 in short rows: sums of its own for each kernel column
                     keep GATHER's order, for a position meets ascending windows at descending columns
-    scatter_planes  PLANES: bits of planes of at most 64 positions and fewer windows than a vector of words holds
+    scatter_planes  PLANES: bits of whole planes of few windows, or of small ones under kernels beyond 16x16
     scatter_each    EACH: indices of planes that int32 does not count
 
 The sums of a band of rows lie in the scratch, or, if that is a whole plane and a dense one, in gradInput itself. An
@@ -380,7 +380,7 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
 
 cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
                          element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
-    """The small planes of a group, each in one go."""
+    """The planes of a group, each in one go."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t windows = plan.row_pitch
     cdef int64_t plane = plan.sum_pitch
