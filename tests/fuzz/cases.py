@@ -162,6 +162,11 @@ def image(rng):
     return tuple(shape[1:] if rng.random() < 0.15 else shape)
 
 
+def wide_image(rng):
+    """The same with a row of about as many elements as 16 bits count, or more."""
+    return 1, int(rng.integers(1, 3)), int(rng.integers(1, 12)), int(rng.integers(2**14, 2**17))
+
+
 def integers(rng, shape, dtype):
     values = rng.integers(-8, 9, shape).astype(np.float64)
     if dtype.kind == "c":

@@ -403,7 +403,7 @@ def indices_in_windows(shape, attributes, seed):
 class MaxPoolCase(Case):
     def draw(self, rng):
         kind = one_of(rng, "any", "known", "known", "known", "small", "phases", "scatter", "wide")
-        shape = list(cases.image(rng))
+        shape = list(cases.wide_image(rng) if rng.random() < 0.03 else cases.image(rng))
         if kind == "any":
             kernel = [int(rng.integers(1, 6)) for _ in range(2)]
             stride = [int(rng.integers(1, 5)) for _ in range(2)]
