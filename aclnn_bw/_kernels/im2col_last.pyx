@@ -26,6 +26,12 @@ from aclnn_bw._kernels.im2col_planes cimport Inside, find_inside, place
 from aclnn_bw._kernels.planes cimport turn_any
 
 
+cdef void turn_items(item* to, int64_t to_pitch, const item* source, int64_t pitch, int64_t rows, int64_t columns,
+                     bint ahead) noexcept nogil:
+    """turn_any, once for its three callers, for it is long: see UNIT_FLAGS in setup.py."""
+    turn_any(to, to_pitch, source, pitch, rows, columns, sizeof(item), ahead)
+
+
 cdef inline void gather_window(const Im2colForwardPlan* plan, const item* pixels, int64_t h, int64_t w, item* to,
                                int64_t channels) noexcept nogil:
     """to[k, :channels] = the pixels of the window that begins at (h, w)."""
@@ -73,7 +79,7 @@ cdef void fill_last(const Im2colForwardPlan* plan, const item* pixels, item* out
         w = -plan.w.pad
         for _ in range(plan.w.windows):
             gather_window(plan, pixels, h, w, window, channels)
-            turn_any(out__lr, positions, window, channels, positions, channels, sizeof(item), False)
+            turn_items(out__lr, positions, window, channels, positions, channels, False)
             out__lr += plan.out_strides[2]
             w += plan.w.stride
 
@@ -110,7 +116,7 @@ cdef void fill_pixels(const Im2colForwardPlan* plan, const item* image, item* ou
         row = (image + place(&h, lh, plan.h.stride) * plan.plane_strides[2]
                + place(&w, w.begin, plan.w.stride) * plan.plane_strides[3])
         if plan.plane_strides[1] != 1:
-            turn_any(to, pitch, row, plan.plane_strides[1], channels, n, size, True)
+            turn_items(to, pitch, row, plan.plane_strides[1], channels, n, True)
         elif along == channels and pitch == channels:
             copy_bytes(<char*>to, <const char*>row, n * channels * size)
         else:
@@ -137,7 +143,7 @@ cdef inline const item* make_pixels(const Im2colForwardPlan* plan, const item* p
         columns *= rows
         rows = 1
     while rows > 0:
-        turn_any(pixels, plan.plane_strides[3], planes, plan.self_strides[1], channels, columns, sizeof(item), True)
+        turn_items(pixels, plan.plane_strides[3], planes, plan.self_strides[1], channels, columns, True)
         pixels += plan.plane_strides[2]
         planes += plan.self_strides[2]
         rows -= 1
