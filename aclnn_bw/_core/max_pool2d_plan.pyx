@@ -520,9 +520,8 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
         scratch = plan_last_sums(<MaxPool2dLastPlan*>plan, context, item, real, known == SAME and compact)
         if scratch >= 0:
             return scratch
-    if compact and (
+    if compact and fills_vectors(pool, known, item) and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
-            fills_vectors(pool, known, item)) and (
             (context.kernels.vector_bytes == LANE_MASKS and not (pool.argmax and pool.w.out < LANES))
             or not scatters_sooner(pool, known, item, real)):
         # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
