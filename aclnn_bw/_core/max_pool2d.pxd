@@ -111,9 +111,10 @@ cdef struct MaxPool2dScatterPlan:
     MaxPool2d pool
     MaxPool2dWindows windows
     bint placed             # the places of maxima are found for all channels of a group at a time
-    bint sparse             # so few windows that sums are stored where there may be any, among zeros
+    bint marked             # so few windows that sums are stored as they are made, among zeros
     int64_t apart           # elements between the sums of two kernel columns, or 0 where they are one
     int64_t block           # rows of windows that are read at a time
+    int64_t rows            # of sums that the scratch holds
     int64_t sweep           # channels whose sums are in the scratch at a time
     int64_t row_pitch       # elements between the gradients of two channels in the scratch
     int64_t sum_pitch       # elements between the sums of two channels

@@ -71,7 +71,8 @@ cdef enum:
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
     MOST_POSITIONS = 32767          # of a band of which 16 bits count the places
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
-    SPARSE = 12                     # positions to a window: with more, those without a sum are many
+    MARKED = 8                      # positions to a window, from which on most have no sum
+    MOVED = 4                       # times the rows that two blocks share: one in so many is moved
     LEAST_PLACED = 8                # windows of a plane; fewer leave the vectors that find them mostly empty
     PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
 
@@ -345,15 +346,26 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     return size
 
 
+cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
+    """Whether sums of 16 bits are stored as they are made: of so few windows that to clear and to narrow those of all
+    positions takes longer (1.05 to 1.5 times)."""
+    return item == 2 and not pool.disjoint and MARKED * pool.h.out * pool.w.out <= pool.h.size * pool.w.size
+
+
 cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t item, int64_t real,
                           bint apart) noexcept nogil:
-    """The bands and the scratch of SCATTER: the sums of a band, of as many channels as fit; `apart`: with sums of its
-    own for each of three kernel columns, in whole planes."""
+    """The bands and the scratch of SCATTER: the sums of the rows that some blocks of windows reach, of as many channels
+    as fit; `apart`: with sums of its own for each of three kernel columns, in whole planes."""
     cdef MaxPool2d* pool = &plan.pool
     cdef PoolAxis* h = &pool.h
     cdef PoolAxis* w = &pool.w
     cdef int64_t counted = quotient(MOST_POSITIONS, w.size)
-    cdef int64_t band, rows = 0, fit, size = 0
+    # A block's rows are at most block*stride and these: of its last window, and below the last of all.
+    cdef int64_t longest = most(h.kernel, h.stride) + most(
+        h.size + h.pad - (h.out - 1) * h.stride - h.kernel, 0)
+    cdef int64_t band = h.size
+    cdef int64_t fit, kept, rows = 0, size = 0
+    cdef bint split
     pool.algorithm = SCATTER
     # Of tall kernels in bands of a row each window would be found again for every row.
     plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
@@ -363,23 +375,24 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
         plan.sweep = LANES
     plan.sweep = most(1, least(least(plan.sweep, pool.channels), quotient(SCRATCH_BYTES // 2, w.size * real)))
-    if pool.argmax and SPARSE * h.out * w.out <= h.size * w.size and h.size * w.size * real <= SCRATCH_BYTES // 2:
-        # Whole planes, for two bands read the windows between them twice: 1.05 to 1.2 times as fast.
-        plan.sweep = least(plan.sweep, quotient(SCRATCH_BYTES // 2, h.size * w.size * real))
-    if (not pool.argmax and pool.kernel_size < LANES and LANES * h.size * w.size * real > L2_BYTES
-            and TEAM * h.size * w.size * real <= L2_BYTES // 2):
-        # The planes of all channels would leave the cache between two blocks. Fewer at a time read the words again, of
-        # which larger kernels have more.
-        plan.sweep = least(plan.sweep, most(TEAM, quotient(L2_BYTES // 4, h.size * w.size * real)))
-    band = h.size
-    pool.bands = 1
+    plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or pool.argmax else 1
+    fit = quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep)
+    kept = most(quotient(CHUNK_BYTES, w.size * real * plan.sweep),
+                plan.block * h.stride + longest + MOVED * most(h.kernel - h.stride, 0))
+    kept = least(kept, fit)
+    if plan.placed:
+        fit = least(fit, counted)
     if apart:
-        pool.band = band
+        pool.bands = 1
+        pool.band = kept = band
         plan.apart = band * w.size
     else:
-        band = quotient(SCRATCH_BYTES // 2, w.size * real * plan.sweep)
-        if plan.placed:
-            band = least(band, counted)
+        plan.block = most(1, least(plan.block, quotient(most(fit - longest, 0), h.stride)))
+        # Else bands, each of which finds the windows that reach it again.
+        split = (plan.block * h.stride + longest > fit
+                 or (pool.packed and least(pool.lanes, TEAM) * h.out * w.out * 4 > SCRATCH_BYTES))
+        if split:
+            band = least(band, fit)
         band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
         if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
             # Then no window need reach from one band into the next.
@@ -390,6 +403,9 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             pool.band = band
             pool.bands = ceil_div(h.size, band)
             pool.units *= pool.bands
+        if split:
+            kept = band
+    plan.rows = least(kept, band)
     if pool.packed:
         # Fewer channels at a time, of which the rows of windows fit; of the tallest kernels not even one's do.
         rows = least(h.out, quotient(band - 1, h.stride) + 1 + h.terms)
@@ -402,11 +418,9 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             pool.lanes = TEAM if fit >= TEAM else 1
             pool.groups = ceil_div(pool.channels, pool.lanes)
             pool.units *= pool.groups
-    plan.block = least(h.out, most(1, quotient(BLOCK, w.out))) if plan.placed or pool.argmax else 1
     plan.row_pitch = plan.block * w.out
-    plan.sum_pitch = band * w.size + (0 if pool.argmax else 1)      # for what lies outside
-    plan.sparse = (item == 2 and not pool.disjoint and not apart and (pool.argmax or (plan.placed and pool.bands == 1))
-                   and SPARSE * h.out * w.out <= h.size * w.size)
+    plan.sum_pitch = plan.rows * w.size + (0 if pool.argmax else 1)     # for what lies outside
+    plan.marked = marks_sums(pool, item) and not apart
     if apart:
         plan.sum_pitch += 2 * plan.apart
     size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)
@@ -432,6 +446,7 @@ cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, int64_t item, int64_t real)
     pool.bands = 1
     plan.row_pitch = pool.h.out * pool.w.out
     plan.sum_pitch = pool.h.size * pool.w.size
+    plan.marked = marks_sums(pool, item)
     if native and grad_dense and sums_dense:
         return 0
     size = place(&plan.at_rows, size, LANES * plan.row_pitch * real)

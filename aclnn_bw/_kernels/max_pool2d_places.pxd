@@ -2,7 +2,9 @@
 """Windows that are scattered: each adds its gradient to the sum at the position of its maximum, ascending.
 
 What is scattered are terms of sums, or, where no two windows have a position in common, the bits of float16 and
-bfloat16. For kernels of up to 16x16 positions the words of a block of windows are first turned into each channel's
+bfloat16. Sums of these two may be marked: each is stored in 16 bits whenever something is added, and nonzero bits say
+that there is a sum. Then few windows touch little memory, and neither the sums are cleared before nor narrowed after.
+For kernels of up to 16x16 positions the words of a block of windows are first turned into each channel's
 kernel row and column, a nibble each, by a few operations for 16 channels and a vector of windows together; where a
 channel has exactly one bit in each of them, its windows are added without a branch. Else the set bits of each word are
 walked.
@@ -18,7 +20,7 @@ from aclnn_bw._core.max_pool2d cimport BLOCK, LANES, MaxPool2d
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_rows cimport term
 from aclnn_bw._kernels.rows cimport narrow_row
-from aclnn_bw._kernels.simd cimport element, lanes_of_2, prefetch, real, simd_load, simd_store, simd_zero
+from aclnn_bw._kernels.simd cimport bfloat, element, half, lanes_of_2, prefetch, simd_load, simd_store, simd_zero
 
 cdef extern from *:
     """
@@ -32,74 +34,91 @@ cdef extern from *:
     const uint16_t* channel_bits "aclnn_bw_channel_bits"
     int lowest_bit "__builtin_ctz" (unsigned bits) noexcept nogil
 
+cdef extern from "half.h" nogil:
+    uint32_t bits_of "aclnn_bw_bits_of" (float value) noexcept
+    float float_of "aclnn_bw_float_of" (uint32_t bits) noexcept
+
 cdef enum:
     TOGETHER = 4        # channels whose windows are added side by side: the sums of neighbours wait for each other
     WORDS_AHEAD = 256   # bytes: there are more rows of the mask than the hardware fetches ahead
 
 
-cdef inline void put(term* sum, term x) noexcept nogil:
+cdef inline void put(term* sums, int64_t place, term x, element* marks) noexcept nogil:
+    """sums[place] += x, or, of bits, = x. If marks are float16 or bfloat16, marks[place] gets the sum too; where it is
+    zero before, so is the sum, whatever sums[place] holds. No other sum becomes zero when it is narrowed: it is a
+    multiple of the type's least number."""
     if term is uint16_t:
-        sum[0] = x
+        sums[place] = x
+    elif term is float and (element is half or element is bfloat):
+        # No branch, which nothing could predict.
+        sums[place] = float_of(bits_of(sums[place]) & <uint32_t>-((<const uint16_t*>marks)[place] != 0)) + x
+        narrow_row(marks + place, <const float*>sums + place, 1)
     else:
-        sum[0] += x
+        sums[place] += x
 
 
 # --- bits -----------------------------------------------------------------------------------------------------------
 
-cdef inline void scatter_bits(term* sums, int64_t sum_pitch, int64_t step, const term* grad, int64_t grad_pitch,
-                              const char* words, int first, unsigned channels, int64_t n) noexcept nogil:
-    """sums[j*sum_pitch + i*step] += grad[j*grad_pitch + i], i < n, for set bits j of words[i] >> first & channels."""
+cdef inline void scatter_bits(term* sums, int64_t sum_pitch, int64_t at, int64_t step, const term* grad,
+                              int64_t grad_pitch, const char* words, int first, unsigned channels, int64_t n,
+                              element* marks, int64_t mark_pitch) noexcept nogil:
+    """sums[j*sum_pitch + at + i*step] += grad[j*grad_pitch + i], i < n, for set bits j of words[i] >> first &
+    channels."""
     cdef int64_t i, j
     cdef unsigned bits
     for i in range(n):
         bits = <unsigned>(<const word_at*>words)[i] >> first & channels
         while bits != 0:
             j = lowest_bit(bits)
-            put(sums + j * sum_pitch + i * step, grad[j * grad_pitch + i])
+            put(sums + j * sum_pitch, at + i * step, grad[j * grad_pitch + i], marks + j * mark_pitch)
             bits &= bits - 1
 
 
 # --- places by indices ----------------------------------------------------------------------------------------------
 
 cdef inline void add_at(term* sums, const term* grad, const char* mask, int64_t i, uint32_t low, uint32_t size,
-                        bint whole) noexcept nogil:
+                        bint whole, element* marks) noexcept nogil:
     cdef uint32_t place = <uint32_t>(<const index_at*>mask)[i] - low
     if whole or place < size:
-        put(sums + place, grad[i])
+        put(sums, place, grad[i], marks)
 
 
 cdef inline void scatter_indices(term* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const term* grad,
                                  int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t n, int channels,
-                                 bint whole) noexcept nogil:
+                                 bint whole, element* marks, int64_t mark_pitch) noexcept nogil:
     """sums[c*sum_pitch + place] += grad[c*grad_pitch + i], c < channels, i < n, where place is mask[c*mask_pitch + i] -
     low; one at or beyond `size` is left out. `whole`: all places are below."""
     cdef int64_t i
     for i in range(n):
-        add_at(sums, grad, mask, i, low, size, whole)
+        add_at(sums, grad, mask, i, low, size, whole, marks)
         if channels > 1:
-            add_at(sums + sum_pitch, grad + grad_pitch, mask + 4 * mask_pitch, i, low, size, whole)
+            add_at(sums + sum_pitch, grad + grad_pitch, mask + 4 * mask_pitch, i, low, size, whole, marks + mark_pitch)
         if channels > 2:
-            add_at(sums + 2 * sum_pitch, grad + 2 * grad_pitch, mask + 8 * mask_pitch, i, low, size, whole)
+            add_at(sums + 2 * sum_pitch, grad + 2 * grad_pitch, mask + 8 * mask_pitch, i, low, size, whole,
+                   marks + 2 * mark_pitch)
         if channels > 3:
-            add_at(sums + 3 * sum_pitch, grad + 3 * grad_pitch, mask + 12 * mask_pitch, i, low, size, whole)
+            add_at(sums + 3 * sum_pitch, grad + 3 * grad_pitch, mask + 12 * mask_pitch, i, low, size, whole,
+                   marks + 3 * mark_pitch)
 
 
 cdef inline void scatter_some(term* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const term* grad,
                               int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t channels, int64_t n,
-                              bint whole) noexcept nogil:
+                              bint whole, element* marks, int64_t mark_pitch) noexcept nogil:
     """The same of any number of channels."""
     while channels >= TOGETHER:
-        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, TOGETHER, whole)
+        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, TOGETHER, whole, marks,
+                        mark_pitch)
         sums += TOGETHER * sum_pitch
         grad += TOGETHER * grad_pitch
         mask += 4 * TOGETHER * mask_pitch
+        marks += TOGETHER * mark_pitch
         channels -= TOGETHER
     if channels == 3:
-        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 3, whole)
+        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 3, whole, marks, mark_pitch)
     elif channels == 2:
-        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 2, whole)
+        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 2, whole, marks, mark_pitch)
     elif channels == 1:
-        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 1, whole)
+        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 1, whole, marks, mark_pitch)
 
 
 # --- places by bits -------------------------------------------------------------------------------------------------
@@ -269,61 +288,34 @@ cdef inline bint window_places(uint16_t* at, const uint16_t* nibbles, int64_t c,
 
 
 cdef inline void put_below(term* sums, const term* grad, const uint16_t* at, int64_t i, uint16_t size,
-                           bint whole) noexcept nogil:
+                           bint whole, element* marks) noexcept nogil:
     if whole or at[i] < size:
-        put(sums + at[i], grad[i])
+        put(sums, at[i], grad[i], marks)
 
 
 cdef inline void scatter_to(term* sums, int64_t sum_pitch, const uint16_t* at, const term* grad, int64_t grad_pitch,
-                            int64_t channels, int64_t n, uint16_t size, bint whole) noexcept nogil:
+                            int64_t channels, int64_t n, uint16_t size, bint whole, element* marks,
+                            int64_t mark_pitch) noexcept nogil:
     """sums[c*sum_pitch + at[c*BLOCK + i]] += grad[c*grad_pitch + i], c < channels <= TOGETHER, i < n, where the place
     is below `size`. `whole`: all are."""
     cdef int64_t i
     if channels == TOGETHER:
         for i in range(n):
-            put_below(sums, grad, at, i, size, whole)
-            put_below(sums + sum_pitch, grad + grad_pitch, at + BLOCK, i, size, whole)
-            put_below(sums + 2 * sum_pitch, grad + 2 * grad_pitch, at + 2 * BLOCK, i, size, whole)
-            put_below(sums + 3 * sum_pitch, grad + 3 * grad_pitch, at + 3 * BLOCK, i, size, whole)
+            put_below(sums, grad, at, i, size, whole, marks)
+            put_below(sums + sum_pitch, grad + grad_pitch, at + BLOCK, i, size, whole, marks + mark_pitch)
+            put_below(sums + 2 * sum_pitch, grad + 2 * grad_pitch, at + 2 * BLOCK, i, size, whole,
+                      marks + 2 * mark_pitch)
+            put_below(sums + 3 * sum_pitch, grad + 3 * grad_pitch, at + 3 * BLOCK, i, size, whole,
+                      marks + 3 * mark_pitch)
         return
     while channels > 0:
         for i in range(n):
-            put_below(sums, grad, at, i, size, whole)
+            put_below(sums, grad, at, i, size, whole, marks)
         sums += sum_pitch
         grad += grad_pitch
         at += BLOCK
+        marks += mark_pitch
         channels -= 1
-
-
-# --- sums of few windows --------------------------------------------------------------------------------------------
-
-ctypedef fused places:
-    word_at
-    index_at
-
-
-cdef inline void store_all(element* to, real* sums, const places* at, int64_t n) noexcept nogil:
-    """to[p] = sums[p], narrowed, at the places p = at[i], i < n; then sums[p] = 0."""
-    cdef int64_t i
-    for i in range(n):
-        narrow_row(to + at[i], <const real*>sums + at[i], 1)
-    for i in range(n):
-        sums[at[i]] = 0
-
-
-cdef inline void store_touched(element* to, real* sums, const places* at, int64_t n, uint32_t low, uint32_t size,
-                               bint clear) noexcept nogil:
-    """to[p] = sums[p], narrowed, at the places p = at[i] - low < size, i < n; then, to `clear`, sums[p] = 0."""
-    cdef int64_t i
-    cdef uint32_t place
-    for i in range(n):
-        place = <uint32_t>at[i] - low
-        if place < size:
-            narrow_row(to + place, <const real*>sums + place, 1)
-    for i in range(n if clear else 0):
-        place = <uint32_t>at[i] - low
-        if place < size:
-            sums[place] = 0
 
 
 # --- whole planes of few windows ------------------------------------------------------------------------------------
@@ -355,7 +347,7 @@ cdef inline bint group_places(uint16_t* at, const char* words, int64_t pitch, in
 
 
 cdef inline void scatter_group(term* sums, int64_t sum_pitch, const term* grad, int64_t grad_pitch, const char* words,
-                               const MaxPool2d* pool, int64_t lanes) noexcept nogil:
+                               const MaxPool2d* pool, int64_t lanes, element* marks, int64_t mark_pitch) noexcept nogil:
     """Whole planes: sums[c*sum_pitch + position] += grad[c*grad_pitch + window] where that is the window's maximum, for
     the channels c < lanes of a group, windows ascending. The places of a window's maxima in all channels are made
     first: a branch on each bit is often mispredicted."""
@@ -375,12 +367,13 @@ cdef inline void scatter_group(term* sums, int64_t sum_pitch, const term* grad, 
             here = words + 2 * (kh * pool.w.kernel + kw) * pool.pitch
             if group_places(at, here, pool.pitch, pool.w.kernel * pool.pitch, rows, columns, pool.w.size, channels):
                 for c in range(lanes):
-                    put(sums + c * sum_pitch + first + at[c], grad[c * grad_pitch])
+                    put(sums + c * sum_pitch, first + at[c], grad[c * grad_pitch], marks + c * mark_pitch)
             else:
                 for row in range(rows):
                     for column in range(columns):
-                        scatter_bits(sums + first + row * pool.w.size + column, sum_pitch, 0, grad, grad_pitch,
-                                     here + 2 * (row * pool.w.kernel + column) * pool.pitch, 0, channels, 1)
+                        scatter_bits(sums, sum_pitch, first + row * pool.w.size + column, 0, grad, grad_pitch,
+                                     here + 2 * (row * pool.w.kernel + column) * pool.pitch, 0, channels, 1, marks,
+                                     mark_pitch)
             words += 2
             grad += 1
 

@@ -13,29 +13,35 @@ which kernels come here.
     scatter_planes  PLANES: bits of whole planes of few windows, or of small ones under kernels beyond 16x16
     scatter_each    EACH: indices of planes that int32 does not count
 
-The sums of a band of rows lie in the scratch, or, if that is a whole plane and a dense one, in gradInput itself. An
-argmax mask is checked before its windows are summed (max_pool2d_indices.pxd).
+The sums lie in the scratch, or, if its rows follow each other and need not be narrowed, in gradInput itself. A band is
+walked in blocks of windows: the rows that a block is the first to reach are cleared before it, those that it is the
+last to reach are stored behind it, so that both find the caches as they left them. The scratch holds the rows of some
+blocks; at its end the rows that the next block reaches too go to where it begins. Of few windows in 16 bits the sums
+are marked: gradInput is cleared, and has each sum as soon as there is one. An argmax mask is checked before its windows
+are summed (max_pool2d_indices.pxd).
 
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. Words are read at k < K and p < Ho*Wo only, but for vectors that reach beyond a
-row without leaving the table (max_pool2d_places.pxd). An index has been found in its window; if the band is not the
-whole plane, it is compared with the band's bounds besides. The sums of kernel columns lie H*W apart, which is added to
-an index at most twice. The place of a bit is the element behind the band's sums if its row or column is outside; sums
-in gradInput have no such element, and so each place is compared with their number.
+row without leaving the table (max_pool2d_places.pxd). An index has been found in its window; if a window
+reaches out of the band, it is compared with the block's bounds besides. The sums of kernel columns lie H*W apart, which
+is added to an index at most twice. The place of a bit is the element behind the block's sums if its row or column is
+outside: it is cleared with the next rows, or is the last of the scratch. Sums in gradInput have no such element, and so
+each place is compared with their number. The rows of a block, counted from those that the scratch keeps, are no more
+than the plan's block*stride + longest; where the scratch holds less, it holds a whole band.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport BLOCK, EACH, PLANES, SCATTER, MaxPool2d, MaxPool2dScatterPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport (
-    any_missed, end_window, fill_windows, find_missed, first_place, first_window, index_at, index_of, lies_inside,
-    misses, packed_indices,
+    any_missed, end_window, fill_windows, find_missed, first_place, first_window, index_of, lies_inside, misses,
+    packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_places cimport (
-    TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, store_all, store_touched,
-    window_codes, window_places, window_starts, word_at,
+    TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, window_codes, window_places,
+    window_starts,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_cells, load_channels, next_unit, store_sums, term
 from aclnn_bw._kernels.rows cimport bfloat, element, half, real
@@ -45,15 +51,17 @@ cdef struct Band:
     const char* mask        # the group's table, or the first of its planes of indices
     int64_t ih
     int64_t rows
+    int64_t top             # the rows of the image that a block of windows reaches in the band
+    int64_t height
     int64_t lane            # the first channel
     int64_t count           # of channels
     bint direct             # gradients are read where they lie
     bint in_place           # sums are made in gradInput
-    bint sparse             # sums are stored where there may be any, among zeros
-    bint kept               # what has been stored is zero again in the scratch
+    bint marked             # sums are stored as they are made, among zeros
     int64_t grad_pitch      # elements between channels, and between rows of windows
     int64_t grad_step
     int64_t sum_pitch
+    int64_t mark_pitch
 
 
 cdef inline bint summed_there(const MaxPool2d* pool, const term* kind, const element* stored) noexcept nogil:
@@ -86,14 +94,14 @@ cdef void store_planes(const MaxPool2dScatterPlan* plan, element* to__chw, term*
 
 
 cdef void scatter_words(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
-                        uint32_t channels, int64_t oh, int64_t begin, int64_t end) noexcept nogil:
+                        uint32_t channels, int64_t oh, int64_t begin, int64_t end, element* marks) noexcept nogil:
     """Windows [begin, end) of row oh, any number of bits, of some of the band's channels; grad is window 0."""
     cdef const PoolAxis* h = &plan.pool.h
     cdef const PoolAxis* w = &plan.pool.w
     cdef int64_t kh, kw, row, ow, ow_end
     for kh in range(h.kernel):
-        row = oh * h.stride - h.pad + kh - b.ih
-        if not 0 <= row < b.rows:
+        row = oh * h.stride - h.pad + kh - b.top
+        if not 0 <= row < b.height:
             continue
         # Ascending windows of one row reach a position at descending kw.
         kw = w.kernel - 1
@@ -102,9 +110,9 @@ cdef void scatter_words(const MaxPool2dScatterPlan* plan, const Band* b, term* s
             ow = most(ceil_div(most(w.pad - kw, 0), w.stride), begin)
             ow_end = least(quotient(w.size - 1 + w.pad - kw, w.stride) + 1, end)
             if w.size - 1 + w.pad - kw >= 0 and ow < ow_end:
-                scatter_bits(sums + row * w.size + ow * w.stride - w.pad + kw, b.sum_pitch, w.stride, grad + ow,
+                scatter_bits(sums, b.sum_pitch, row * w.size + ow * w.stride - w.pad + kw, w.stride, grad + ow,
                              b.grad_pitch, b.mask + 2 * ((kh * w.kernel + kw) * plan.pool.pitch + oh * w.out + ow),
-                             <int>b.lane, channels, ow_end - ow)
+                             <int>b.lane, channels, ow_end - ow, marks, b.mark_pitch)
             kw -= 1
 
 
@@ -112,34 +120,25 @@ cdef int64_t find_places(const MaxPool2dScatterPlan* plan, const Band* b, uint16
                          int64_t n, int64_t oh, uint32_t other, bint* whole) noexcept nogil:
     """Of the next channels of the band from j on that are not among the others, up to TOGETHER, the places in each of n
     windows from `start` on; `whole` if all are where there are sums. How many channels there are."""
-    cdef uint16_t top = <uint16_t>(oh * plan.pool.h.stride - plan.pool.h.pad - b.ih)
+    cdef uint16_t top = <uint16_t>(oh * plan.pool.h.stride - plan.pool.h.pad - b.top)
     cdef int64_t channels = 0
     whole[0] = True
     while channels < least(b.count - j, TOGETHER) and not other >> (j + channels) & 1:
         if window_places(places + (10 + channels) * BLOCK, places + 2 * BLOCK, b.lane + j + channels, places, top,
-                         places + BLOCK, <uint16_t>(start * plan.pool.w.stride), <uint16_t>b.rows,
+                         places + BLOCK, <uint16_t>(start * plan.pool.w.stride), <uint16_t>b.height,
                          <uint16_t>plan.pool.w.size, n):
-            whole[0] = whole[0] and not b.in_place
+            whole[0] = whole[0] and not (b.in_place or b.marked)
         channels += 1
     return channels
 
 
-cdef void store_places(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, float* sums,
-                       const uint16_t* places, int64_t j, int64_t channels, int64_t n, uint16_t size) noexcept nogil:
-    """The sums at the places that have been found, of the channels from j on."""
-    cdef int64_t c
-    for c in range(channels):
-        store_touched(to__chw + (j + c) * plan.pool.image_strides[1], sums + (j + c) * b.sum_pitch,
-                      <const word_at*>(places + (10 + c) * BLOCK), n, 0, size, b.kept)
-
-
-cdef void scatter_places(const MaxPool2dScatterPlan* plan, Band* b, term* sums, const term* grad, uint16_t* places,
-                         int64_t oh, int64_t oh_end, element* to__chw) noexcept nogil:
+cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
+                         uint16_t* places, int64_t oh, int64_t oh_end, element* marks) noexcept nogil:
     """Rows [oh, oh_end) of windows, no more than a block: a channel that has exactly one bit in each window by its
     places, any other bit by bit. Either adds the windows of a position in ascending order. The scratch holds BLOCK
     tops, lefts, 8 nibbles and TOGETHER places."""
     cdef int64_t windows = plan.pool.w.out
-    cdef uint16_t size = <uint16_t>(b.rows * plan.pool.w.size)
+    cdef uint16_t size = <uint16_t>(b.height * plan.pool.w.size)
     cdef int64_t start = 0
     cdef int64_t n, j, row, width, channels
     cdef uint32_t other
@@ -148,8 +147,6 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, Band* b, term* sums, 
         n = least((oh_end - oh) * windows - start, BLOCK)     # a row beyond a block goes in pieces
         other = window_codes(places + 2 * BLOCK, b.mask + 2 * (oh * windows + start), &plan.pool, n) >> b.lane
         other &= <uint32_t>((1 << b.count) - 1)
-        if other != 0:
-            b.sparse = False
         width = n if b.grad_step == windows else least(n, windows)
         j = 0
         while j < b.count:
@@ -161,18 +158,15 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, Band* b, term* sums, 
                 if whole:
                     scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 10 * BLOCK + row * width,
                                grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
-                               True)
+                               True, marks + j * b.mark_pitch, b.mark_pitch)
                 else:
                     scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 10 * BLOCK + row * width,
                                grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
-                               False)
-            if term is float:
-                if b.sparse:
-                    store_places(plan, b, to__chw, sums, places, j, channels, n, size)
+                               False, marks + j * b.mark_pitch, b.mark_pitch)
             j += channels
         for row in range(oh, oh_end if other != 0 else oh):
             scatter_words(plan, b, sums, grad + (row - oh) * b.grad_step, other, row, start,
-                          least(start + n, windows))
+                          least(start + n, windows), marks)
         start += n
 
 
@@ -196,7 +190,8 @@ cdef bint scatter_apart(const MaxPool2dScatterPlan* plan, const Band* b, real* s
             return False
         for row in range(quotient(n, width)):
             scatter_some(sums + j * b.sum_pitch, b.sum_pitch, 0, 0, grad + j * b.grad_pitch + row * b.grad_step,
-                         b.grad_pitch, <const char*>(places + row * width), BLOCK, channels, width, True)
+                         b.grad_pitch, <const char*>(places + row * width), BLOCK, channels, width, True,
+                         <float*>NULL, 0)
         j += channels
     return True
 
@@ -216,16 +211,16 @@ cdef void join_planes(const MaxPool2dScatterPlan* plan, const Band* b, element* 
 
 
 cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad, int64_t oh,
-                       int64_t oh_end) noexcept nogil:
+                       int64_t oh_end, element* marks) noexcept nogil:
     """Indices of rows [oh, oh_end) of windows."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t pitch = pool.index_pitch
-    cdef uint32_t low = <uint32_t>(b.ih * pool.w.size)
-    cdef uint32_t size = <uint32_t>(b.rows * pool.w.size)
+    cdef uint32_t low = <uint32_t>(b.top * pool.w.size)
+    cdef uint32_t size = <uint32_t>(b.height * pool.w.size)
     # No window reaches out of the band.
-    cdef bint whole = (most(oh * pool.h.stride - pool.h.pad, 0) >= b.ih
+    cdef bint whole = (most(oh * pool.h.stride - pool.h.pad, 0) >= b.top
                        and least((oh_end - 1) * pool.h.stride - pool.h.pad + pool.h.kernel, pool.h.size)
-                       <= b.ih + b.rows)
+                       <= b.top + b.height)
     cdef int64_t n = (oh_end - oh) * pool.w.out
     cdef int64_t width = n if b.grad_step == pool.w.out else pool.w.out
     cdef int64_t row
@@ -234,42 +229,121 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
         mask = b.mask + 4 * (b.lane * pitch + oh * pool.w.out + row * width)
         if whole:
             scatter_some(sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count,
-                         width, True)
+                         width, True, marks, b.mark_pitch)
         else:
             scatter_some(sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count,
-                         width, False)
+                         width, False, marks, b.mark_pitch)
+
+
+cdef inline void scatter_some_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
+                                   char* scratch, int64_t oh, int64_t oh_end, element* marks) noexcept nogil:
+    if plan.placed:
+        scatter_places(plan, b, sums, grad, <uint16_t*>(scratch + plan.at_places), oh, oh_end, marks)
+    elif plan.pool.argmax:
+        scatter_rows(plan, b, sums, grad, oh, oh_end, marks)
+    else:
+        scatter_words(plan, b, sums, grad, <uint32_t>((1 << b.count) - 1), oh, 0, plan.pool.w.out, marks)
+
+
+cdef inline bint scatter_block(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
+                               char* scratch, int64_t oh, int64_t oh_end, element* to__chw) noexcept nogil:
+    """Rows [oh, oh_end) of windows, no more than a block; `sums` is the first row that they reach. False if it has met
+    an index outside its window."""
+    if plan.apart > 0:
+        if term is not uint16_t:
+            return scatter_apart(plan, b, sums, grad, <uint32_t*>(scratch + plan.at_places), scratch, oh, oh_end)
+    elif b.marked:
+        if term is float:
+            scatter_some_rows(plan, b, sums, grad, scratch, oh, oh_end, to__chw + (b.top - b.ih) * plan.pool.w.size)
+    else:
+        scatter_some_rows(plan, b, sums, grad, scratch, oh, oh_end, <float*>NULL)
+    return True
+
+
+cdef void load_rows(const MaxPool2d* pool, term* packed, int64_t pitch, const element* grad_output__hw, int64_t rows,
+                    int64_t count, element* cells) noexcept nogil:
+    """Rows of windows of `count` channels, without gaps and widened."""
+    cdef int64_t width = pool.w.out
+    cdef int64_t row
+    if pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == width:
+        width *= rows
+        rows = 1
+    for row in range(rows):
+        load_channels(pool, packed + row * width, pitch, grad_output__hw + row * pool.pooled_strides[2], width, count,
+                      cells)
+
+
+cdef void open_rows(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums, int64_t low,
+                    int64_t high) noexcept nogil:
+    """Zeros for the sums of rows [low, high) of the image, before windows reach them; `sums` is row `low`."""
+    cdef int64_t n = (high - low) * plan.pool.w.size
+    cdef int64_t count = b.count
+    cdef int64_t c
+    if b.marked:
+        if b.mark_pitch == n:
+            n *= count
+            count = 1
+        for c in range(count):
+            memset(to__chw + c * b.mark_pitch + (low - b.ih) * plan.pool.w.size, 0, <size_t>n * sizeof(element))
+        return
+    if high - low == b.rows and (b.sum_pitch == n or not b.in_place):
+        # In one go: whole planes that follow each other, in the scratch with what lies outside.
+        n = count * b.sum_pitch
+        count = 1
+    for c in range(count):
+        memset(sums + c * b.sum_pitch, 0, <size_t>n * sizeof(term))
+
+
+cdef void slide_rows(const Band* b, term* sums, int64_t begin, int64_t n) noexcept nogil:
+    """The sums of rows that more windows reach go to where the scratch begins."""
+    cdef int64_t c
+    for c in range(b.count):
+        memmove(sums + c * b.sum_pitch, sums + c * b.sum_pitch + begin, <size_t>n * sizeof(term))
 
 
 cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums, const element* grad_output__hw,
                           element* to__chw, char* scratch, element* cells) noexcept nogil:
-    """All windows that reach the band, in the channels of a sweep. False if it has met an index outside its window."""
+    """All windows that reach the band, in the channels of a sweep: its rows are zeros before the first window reaches
+    them, and stored when the last has. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
+    cdef const PoolAxis* h = &pool.h
     cdef term* packed = <term*>(scratch + plan.at_rows)
     cdef const term* grad = packed
-    cdef uint16_t* places = <uint16_t*>(scratch + plan.at_places)
-    cdef int64_t oh = first_window(&pool.h, b.ih)
-    cdef int64_t last = end_window(&pool.h, b.ih + b.rows - 1)
-    cdef int64_t oh_end, row, n, width
-    while oh < last:
+    cdef int64_t width = pool.w.size
+    cdef int64_t end = b.ih + b.rows
+    cdef int64_t first = b.ih       # the row at which the scratch begins
+    cdef int64_t opened = b.ih
+    cdef int64_t closed = b.ih
+    cdef int64_t oh = first_window(h, b.ih)
+    cdef int64_t last = end_window(h, end - 1)
+    cdef int64_t oh_end, reached, done
+    while closed < end:
         oh_end = least(oh + plan.block, last)
-        if b.direct:
-            grad = <const term*>(grad_output__hw + oh * pool.pooled_strides[2])
-        else:
-            n = (oh_end - oh) * pool.w.out
-            width = n if pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out else pool.w.out
-            for row in range(quotient(n, width)):
-                load_channels(pool, packed + row * pool.w.out, plan.row_pitch,
-                              grad_output__hw + (oh + row) * pool.pooled_strides[2], width, b.count, cells)
-        if plan.placed:
-            scatter_places(plan, b, sums, grad, places, oh, oh_end, to__chw)
-        elif plan.apart > 0:
-            if term is not uint16_t:
-                if not scatter_apart(plan, b, sums, grad, <uint32_t*>places, scratch, oh, oh_end):
-                    return False
-        elif pool.argmax:
-            scatter_rows(plan, b, sums, grad, oh, oh_end)
-        else:
-            scatter_words(plan, b, sums, grad, <uint32_t>((1 << b.count) - 1), oh, 0, pool.w.out)
+        # Rows below `done` are reached by none of the windows that follow.
+        done = end if oh_end == last else least(most(oh_end * h.stride - h.pad, b.ih), end)
+        b.top = least(most(oh * h.stride - h.pad, b.ih), end)
+        reached = most(done, least((oh_end - 1) * h.stride - h.pad + h.kernel, end))
+        if plan.apart > 0:
+            b.top = b.ih
+            reached = end
+        b.height = reached - b.top
+        if not b.in_place and reached - first > plan.rows:
+            slide_rows(b, sums, (closed - first) * width, (opened - closed) * width)
+            first = closed
+        open_rows(plan, b, to__chw, sums + (opened - first) * width, opened, reached)
+        opened = reached
+        if oh < oh_end:
+            if b.direct:
+                grad = <const term*>(grad_output__hw + oh * pool.pooled_strides[2])
+            else:
+                load_rows(pool, packed, plan.row_pitch, grad_output__hw + oh * pool.pooled_strides[2], oh_end - oh,
+                          b.count, cells)
+            if not scatter_block(plan, b, sums + (b.top - first) * width, grad, scratch, oh, oh_end, to__chw):
+                return False
+        if not (b.in_place or b.marked or plan.apart > 0):
+            store_planes(plan, to__chw + (closed - b.ih) * pool.image_strides[2], sums + (closed - first) * width,
+                         b.count, done - closed, cells)
+        closed = done
         oh = oh_end
     return True
 
@@ -291,59 +365,12 @@ cdef bint whole_mask(const MaxPool2dScatterPlan* plan, const Band* b, const char
     return True
 
 
-cdef void clear_band(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums) noexcept nogil:
-    """Zeros for all rows first, not row by row before windows reach them."""
-    cdef int64_t plane = b.rows * plan.pool.w.size
-    cdef int64_t j
-    for j in range(b.count if b.sparse else 0):
-        memset(to__chw + j * plan.pool.image_strides[1], 0, <size_t>plane * sizeof(element))
-    if b.in_place and b.sum_pitch != plane:
-        for j in range(b.count):
-            memset(sums + j * b.sum_pitch, 0, <size_t>plane * sizeof(term))
-    elif not b.kept:
-        memset(sums, 0, <size_t>(b.count * b.sum_pitch) * sizeof(term))
-
-
-cdef void store_few(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, float* sums) noexcept nogil:
-    """The sums at all indices that the band reads."""
-    cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t oh = first_window(&pool.h, b.ih)
-    cdef int64_t n = (end_window(&pool.h, b.ih + b.rows - 1) - oh) * pool.w.out
-    cdef int64_t j
-    cdef const index_at* indices
-    for j in range(b.count):
-        indices = <const index_at*>(b.mask + 4 * ((b.lane + j) * pool.index_pitch + oh * pool.w.out))
-        if pool.bands == 1:
-            # No comparison, for each has been found in its window.
-            store_all(to__chw + j * pool.image_strides[1], sums + j * b.sum_pitch, indices, n)
-        else:
-            store_touched(to__chw + j * pool.image_strides[1], sums + j * b.sum_pitch, indices, n,
-                          <uint32_t>(b.ih * pool.w.size), <uint32_t>(b.rows * pool.w.size), True)
-
-
-cdef void store_band(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums,
-                     element* cells) noexcept nogil:
-    """The sums of all windows, where they have not been made or stored already."""
-    if plan.apart > 0:
-        if term is not uint16_t:
-            join_planes(plan, b, to__chw, sums, cells)
-    elif b.sparse:
-        if term is float:
-            if plan.pool.argmax:
-                store_few(plan, b, to__chw, sums)
-    elif not b.in_place:
-        store_planes(plan, to__chw, sums, b.count, b.rows, cells)
-        if b.kept:
-            memset(sums, 0, <size_t>(b.count * b.sum_pitch) * sizeof(term))
-
-
 cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
                        element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
     """The rows of a unit, a sweep of channels at a time. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef bint native = summed_there(pool, kind, grad_output__chw)
     cdef bint dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
-    cdef bint sparse = plan.sparse and dense
     cdef term* sums = <term*>(scratch + plan.at_sums)
     cdef element* cells = <element*>(scratch + plan.at_cells)
     cdef element* to__hw
@@ -354,26 +381,27 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
     b.lane = 0
     b.direct = native and pool.pooled_strides[3] == 1
     b.in_place = (native or term is uint16_t) and dense and plan.apart == 0
-    b.kept = sparse and (pool.argmax or (plan.block == pool.h.out and pool.h.out * pool.w.out <= BLOCK))
+    b.marked = plan.marked and dense
     b.grad_pitch = pool.pooled_strides[1] if b.direct else plan.row_pitch
     b.grad_step = pool.pooled_strides[2] if b.direct else pool.w.out
     b.sum_pitch = pool.image_strides[1] if b.in_place else plan.sum_pitch
+    b.mark_pitch = pool.image_strides[1] if b.marked else 0
     if plan.placed:
         window_starts(<uint16_t*>(scratch + plan.at_places), <uint16_t*>(scratch + plan.at_places) + BLOCK, pool,
                       plan.block)
     while b.lane < u.lanes:
         b.count = least(plan.sweep, u.lanes - b.lane)
-        b.sparse = sparse
         to__hw = grad_input__chw + b.lane * pool.image_strides[1] + u.ih * pool.image_strides[2]
         if b.in_place:
             sums = <term*>to__hw
         if pool.argmax and plan.apart == 0 and not whole_mask(plan, &b, scratch):
             return False
-        clear_band(plan, &b, to__hw, sums)
         if not scatter_windows(plan, &b, sums, grad_output__chw + b.lane * pool.pooled_strides[1], to__hw, scratch,
                                cells):
             return False
-        store_band(plan, &b, to__hw, sums, cells)
+        if plan.apart > 0:
+            if term is not uint16_t:
+                join_planes(plan, &b, to__hw, sums, cells)
         b.lane += b.count
     return True
 
@@ -388,8 +416,8 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
     cdef int64_t sum_pitch = pool.image_strides[1]
     cdef bint native = summed_there(pool, kind, grad_output__chw)
     cdef bint grad_dense = pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out
-    cdef bint sums_direct = (pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
-                             and (native or term is uint16_t))
+    cdef bint dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
+    cdef bint sums_direct = dense and (native or term is uint16_t)
     cdef const term* grad = <const term*>grad_output__chw
     cdef term* sums = <term*>grad_input__chw
     cdef term* packed = <term*>(scratch + plan.at_rows)
@@ -407,12 +435,19 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
     if not sums_direct:
         sums = <term*>(scratch + plan.at_sums)
         sum_pitch = plane
+    if plan.marked and dense:
+        if term is float:
+            for j in range(u.lanes):
+                memset(grad_input__chw + j * pool.image_strides[1], 0, <size_t>plane * sizeof(element))
+            scatter_group(sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes, grad_input__chw,
+                          pool.image_strides[1])
+        return
     if sum_pitch == plane:
         memset(sums, 0, <size_t>(u.lanes * plane) * sizeof(term))
     else:
         for j in range(u.lanes):
             memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(term))
-    scatter_group(sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes)
+    scatter_group(sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes, <float*>NULL, 0)
     if not sums_direct:
         store_planes(plan, grad_input__chw, sums, u.lanes, pool.h.size, cells)
 
@@ -474,8 +509,6 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
     cdef Unit u = first_unit(pool, data[2], begin)
     if pool.argmax and pool.algorithm == SCATTER:
         fill_windows(pool, &plan.windows, scratch, plan.apart > 0)
-    if plan.sparse:
-        memset(scratch + plan.at_sums, 0, <size_t>(plan.sweep * plan.sum_pitch) * sizeof(real))
     while begin < end:
         begin += 1
         if pool.packed:
