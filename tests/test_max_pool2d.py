@@ -836,15 +836,15 @@ def test_same_bytes_in_any_layout_of_long_rows(layout, dtype, mask_layout, rng):
 
 def summed_in_order(pool, grad, hits, apart):
     """Term by term in ascending (oh, ow); `apart`: each ow by itself, oh ascending, then these sums, ow ascending."""
-    (rows, columns), (kernel_h, kernel_w) = pool.input_shape[-2:], (pool.kernel_size,) * 2
+    (rows, columns), (kernel_h, kernel_w) = pool.input_shape[-2:], reference.pair(pool.kernel_size)
     padded = np.zeros((kernel_w if apart else 1, *pool.input_shape[:2], rows + 2 * kernel_h, columns + 2 * kernel_w))
     sums = padded.astype(grad.dtype)
-    stride, pad = pool.stride, pool.padding
+    (stride_h, stride_w), (pad_h, pad_w) = (reference.pair(each) for each in (pool.stride, pool.padding))
     for kh, kw in product(reversed(range(kernel_h)), reversed(range(kernel_w))):
         term = np.where(hits[:, :, kh * kernel_w + kw], grad, grad.dtype.type(0))
-        top, left = kernel_h - pad + kh, kernel_w - pad + kw
+        top, left = kernel_h - pad_h + kh, kernel_w - pad_w + kw
         height, width = grad.shape[2:]
-        place = (..., slice(top, top + stride * height, stride), slice(left, left + stride * width, stride))
+        place = (..., slice(top, top + stride_h * height, stride_h), slice(left, left + stride_w * width, stride_w))
         sums[kw if apart else 0][place] += term
     total = sums[-1]
     for kw in reversed(range(kernel_w - 1) if apart else ()):
@@ -909,6 +909,41 @@ def test_bands_of_wide_planes(pool, rng):
         for layout in MASK_LAYOUTS
     )
     assert_same_bytes(*results)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "columns_cropped", "rows_reversed"])
+@every_mask_layout
+@every_dtype
+@pytest.mark.parametrize(
+    "pool",
+    [
+        MaxPool((1, 5, 230, 90), 5, 1, 2),  # many blocks that share rows
+        MaxPool((2, 3, 250, 100), 7, 2, 3),
+        MaxPool((1, 18, 300, 40), 3, 7, 1),  # rows between windows
+        MaxPool((1, 1, 100, 164), 13, 1, 0),
+        MaxPool((1, 2, 400, 70), 16, 5, 8),  # few windows
+        MaxPool((1, 3, 200, 64), 9, 11, 4),
+        MaxPool((1, 2, 330, 117), 4, 3, 2, True),
+        MaxPool((1, 2, 40, 3000), 2, 1, 0),  # rows of many columns
+        MaxPool((1, 1, 90, 1700), 16, 6, 3),
+        MaxPool((1, 4, 250, 60), (100, 3), (160, 2), 0),  # one row of windows, and rows below it
+        MaxPool((1, 2, 200, 120), (30, 20), (20, 3), (5, 3)),  # bits one by one
+        MaxPool((1, 17, 300, 30), (2, 3), (40, 2), 1),
+    ],
+    ids=str,
+)
+def test_blocks_of_windows(pool, dtype, mask_layout, layout, rng):
+    """In planes of which the scratch holds some rows: each has the sums of all windows that reach it, and no others."""
+    grad, indices = pool.gradients(rng, dtype), pool.indices(rng)
+    wide = grad.astype(np.float64 if dtype == "float64" else np.float32)
+    for several in (False, True)[: 2 if mask_layout == "bitmask" else 1]:
+        hits = rng.random(pool.hits_shape) < 0.1 if several else pool.hits(indices)
+        mask = max_pool.bitmask(hits) if several else pool.mask(indices, mask_layout)
+        found = Guarded(pool.input_shape, grad.dtype, layout)
+        with aclnn_bw.num_threads(1):
+            two_phase(pool, grad, mask, layout=mask_layout, out=found.view)
+        found.assert_outside_untouched()
+        assert_same_bytes(found.view, summed_in_order(pool, wide, hits, False).astype(grad.dtype))
 
 
 @every_mode
