@@ -446,7 +446,6 @@ cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, int64_t item, int64_t real)
     pool.bands = 1
     plan.row_pitch = pool.h.out * pool.w.out
     plan.sum_pitch = pool.h.size * pool.w.size
-    plan.marked = marks_sums(pool, item)
     if native and grad_dense and sums_dense:
         return 0
     size = place(&plan.at_rows, size, LANES * plan.row_pitch * real)

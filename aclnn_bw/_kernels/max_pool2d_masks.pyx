@@ -125,7 +125,7 @@ cdef void find_rows(const MaxPool2dMasksPlan* plan, int64_t* to, const char* wor
     cdef unsigned other
     while start < (end - oh) * n:
         count = least((end - oh) * n - start, BLOCK)
-        other = window_codes(nibbles, words + 2 * (oh * n + start), pool, count)
+        other = window_codes(nibbles, words + 2 * (oh * n + start), pool, count, 1)
         for lane in range(lanes):
             row = to + lane * pool.pooled_strides[1] + oh * n
             if other >> lane & 1 or window_places(

@@ -15,7 +15,7 @@ more that belong to no window.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
-from aclnn_bw._core.arithmetic cimport least, most
+from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.max_pool2d cimport BLOCK, LANES, MaxPool2d
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_rows cimport term
@@ -39,6 +39,7 @@ cdef extern from "half.h" nogil:
     float float_of "aclnn_bw_float_of" (uint32_t bits) noexcept
 
 cdef enum:
+    RUN = 8             # vectors of words that are read on end: those of each position lie in a page of their own
     TOGETHER = 4        # channels whose windows are added side by side: the sums of neighbours wait for each other
     WORDS_AHEAD = 256   # bytes: there are more rows of the mask than the hardware fetches ahead
 
@@ -201,41 +202,48 @@ cdef inline lanes_of_2 kernel_row(lanes_of_2* columns, lanes_of_2* twice, const 
     return row
 
 
-cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const MaxPool2d* pool,
-                                  int64_t n) noexcept nogil:
+cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const MaxPool2d* pool, int64_t n,
+                                  int64_t run) noexcept nogil:
     """Where n <= BLOCK windows have their maxima, in a kernel of at most 16 x 16 positions: bits 4*j .. 4*j + 3 of
     nibbles[r*BLOCK + i] are the kernel row for window i and channel 4*j + r, those of nibbles[(4 + r)*BLOCK + i] the
     kernel column. Returns the channels that have not exactly one bit in each window: of those all this means
-    nothing."""
+    nothing. `run`: 1 or RUN vectors of windows are made at a time."""
     cdef int64_t lanes = <int64_t>sizeof(lanes_of_2) // 2
     cdef int64_t i = 0
-    cdef int64_t kh
-    cdef lanes_of_2[4] rows
-    cdef lanes_of_2[4] columns
-    cdef lanes_of_2 once, twice, row, missed
+    cdef int64_t kh, v, count
+    cdef lanes_of_2[4 * RUN] rows
+    cdef lanes_of_2[4 * RUN] columns
+    cdef lanes_of_2[RUN] once
+    cdef lanes_of_2[RUN] twice
+    cdef lanes_of_2 row, missed
     simd_zero(&missed)
     while i < n:
-        simd_zero(&once)
-        simd_zero(&twice)
-        for kh in range(4):
-            simd_zero(&rows[kh])
-            simd_zero(&columns[kh])
+        count = least(quotient(n - i + lanes - 1, lanes), run) if run > 1 else 1
+        for v in range(count):
+            simd_zero(&once[v])
+            simd_zero(&twice[v])
+            for kh in range(4):
+                simd_zero(&rows[4 * v + kh])
+                simd_zero(&columns[4 * v + kh])
         for kh in range(pool.h.kernel):
-            row = kernel_row(columns, &twice, words + 2 * (kh * pool.w.kernel * pool.pitch + i), pool.pitch,
-                             pool.w.kernel)
-            twice |= once & row
-            once |= row
-            rows[0] |= row & <uint16_t>-(kh & 1)
-            rows[1] |= row & <uint16_t>-(kh >> 1 & 1)
-            rows[2] |= row & <uint16_t>-(kh >> 2 & 1)
-            rows[3] |= row & <uint16_t>-(kh >> 3 & 1)
-        store_nibbles(nibbles + i, rows)
-        store_nibbles(nibbles + 4 * BLOCK + i, columns)
-        twice |= ~once
-        if n - i < lanes:
-            twice &= first_lanes(n - i)
-        missed |= twice
-        i += lanes
+            for v in range(count):
+                row = kernel_row(&columns[4 * v], &twice[v],
+                                 words + 2 * (kh * pool.w.kernel * pool.pitch + i + v * lanes), pool.pitch,
+                                 pool.w.kernel)
+                twice[v] |= once[v] & row
+                once[v] |= row
+                rows[4 * v] |= row & <uint16_t>-(kh & 1)
+                rows[4 * v + 1] |= row & <uint16_t>-(kh >> 1 & 1)
+                rows[4 * v + 2] |= row & <uint16_t>-(kh >> 2 & 1)
+                rows[4 * v + 3] |= row & <uint16_t>-(kh >> 3 & 1)
+        for v in range(count):
+            store_nibbles(nibbles + i, &rows[4 * v])
+            store_nibbles(nibbles + 4 * BLOCK + i, &columns[4 * v])
+            twice[v] |= ~once[v]
+            if n - i < lanes:
+                twice[v] &= first_lanes(n - i)
+            missed |= twice[v]
+            i += lanes
     return any_lane(&missed)
 
 
@@ -347,7 +355,7 @@ cdef inline bint group_places(uint16_t* at, const char* words, int64_t pitch, in
 
 
 cdef inline void scatter_group(term* sums, int64_t sum_pitch, const term* grad, int64_t grad_pitch, const char* words,
-                               const MaxPool2d* pool, int64_t lanes, element* marks, int64_t mark_pitch) noexcept nogil:
+                               const MaxPool2d* pool, int64_t lanes) noexcept nogil:
     """Whole planes: sums[c*sum_pitch + position] += grad[c*grad_pitch + window] where that is the window's maximum, for
     the channels c < lanes of a group, windows ascending. The places of a window's maxima in all channels are made
     first: a branch on each bit is often mispredicted."""
@@ -367,13 +375,13 @@ cdef inline void scatter_group(term* sums, int64_t sum_pitch, const term* grad, 
             here = words + 2 * (kh * pool.w.kernel + kw) * pool.pitch
             if group_places(at, here, pool.pitch, pool.w.kernel * pool.pitch, rows, columns, pool.w.size, channels):
                 for c in range(lanes):
-                    put(sums + c * sum_pitch, first + at[c], grad[c * grad_pitch], marks + c * mark_pitch)
+                    put(sums + c * sum_pitch, first + at[c], grad[c * grad_pitch], <float*>NULL)
             else:
                 for row in range(rows):
                     for column in range(columns):
                         scatter_bits(sums, sum_pitch, first + row * pool.w.size + column, 0, grad, grad_pitch,
-                                     here + 2 * (row * pool.w.kernel + column) * pool.pitch, 0, channels, 1, marks,
-                                     mark_pitch)
+                                     here + 2 * (row * pool.w.kernel + column) * pool.pitch, 0, channels, 1,
+                                     <float*>NULL, 0)
             words += 2
             grad += 1
 
