@@ -36,7 +36,7 @@ cdef enum:
     STRETCH_BYTES = 8192            # out's rows that are made before they are: well within an L1 cache
     MANY_WINDOWS = 32               # in a row: 16-bit phases that leave few gaps are transposed as fast as placed
     FEW_WINDOWS = 8                 # in a row: vectors of its phases would be mostly empty
-    PLANE_BYTES = 16384             # of the sums of a plane that is made at once: half of an L1 cache
+    PLANE_BYTES = 65536             # of the sums of a plane that is made at once: half of an L1 cache
     MOST_ROW = 65536                # bytes of a row that is made first
     SURE_EDGES = 512                # taps * elements of a row: its edges fit the kernel's tables, for any vectors
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
