@@ -166,6 +166,8 @@ LARGE = [
     Columns((1, 1, 30000, 4), 3, 1, 1),
     Columns((1, 1, 4, 30000), (2, 3), (1, 2), 1, (1, 2)),
     Columns((3, 67, 14, 14), 11, 1, 2, 4),
+    Columns((2, 3, 500, 20), 5, 3, 2, 3),  # few windows to a row in tall planes
+    Columns((2, 3, 300, 40), (7, 3), (1, 2), 3, (2, 5)),
 ]
 every_large = pytest.mark.parametrize("columns", LARGE, ids=str)
 
