@@ -26,7 +26,7 @@ cdef enum:
     SMALL = 0x7fffffff  # products of two such numbers, and their sums, stay below 2**63
     MOST_PHASES = 16    # column phases that a GATHER row is made of; more are scattered
     MOST_TAPS = 64      # kernel rows whose pointers a GATHER row holds at once
-    MOST_COLUMNS = 4096 # elements of a kernel row's columns that `whole` widens at once
+    MOST_COLUMNS = 4096  # elements of a kernel row's columns that `whole` widens at once
 
 cdef enum Algorithm:
     SCATTER     # any geometry and any strides: each row of windows is added where it lies in a row or plane of sums
