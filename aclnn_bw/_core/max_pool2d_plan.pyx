@@ -73,7 +73,7 @@ cdef enum:
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     MARKED = 8                      # positions to a window, from which on most have no sum
     MOVED = 4                       # times the rows that two blocks share: one in so many is moved
-    LEAST_PLACED = 8                # windows of a plane; fewer leave the vectors that find them mostly empty
+    LEAST_PLACED = 900              # squared windows of a plane times a kernel's positions (leaves_vectors_empty)
     PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
 
 
@@ -346,6 +346,16 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     return size
 
 
+cdef bint leaves_vectors_empty(const MaxPool2d* pool, int64_t item) noexcept nogil:
+    """Whether a plane has so few windows, of kernels so small, that the vectors in which SCATTER finds their places are
+    mostly empty: it takes 1.2 to 2.5 times as long as PLANES then, else 0.25 to 1.1. In 16 bits PLANES clears and
+    narrows the sums of all positions."""
+    cdef int64_t windows = pool.h.out * pool.w.out
+    if windows >= 8:
+        return False
+    return windows == 1 if item == 2 else windows * windows * least(pool.kernel_size, LEAST_PLACED) < LEAST_PLACED
+
+
 cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
     """Whether sums of 16 bits are stored as they are made: of so few windows that to clear and to narrow those of all
     positions takes longer (1.05 to 1.5 times)."""
@@ -369,7 +379,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     pool.algorithm = SCATTER
     # Of tall kernels in bands of a row each window would be found again for every row.
     plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
-                   and 8 * counted >= h.kernel and h.out * w.out >= LEAST_PLACED)
+                   and 8 * counted >= h.kernel and not leaves_vectors_empty(pool, item))
     # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
     plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
     if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
@@ -549,7 +559,7 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
     # those of all channels in one go. Indices SCATTER adds as they are.
     windows = pool.h.out * pool.w.out
     if not pool.argmax and ((small and (windows < LANES or most(pool.h.kernel, pool.w.kernel) > MOST_PLACED))
-                            or (windows < LEAST_PLACED and pool.h.size * pool.w.size <= SHORT_PLANE
+                            or (leaves_vectors_empty(pool, item) and pool.h.size * pool.w.size <= SHORT_PLANE
                                 and pool.units >= context.threads)):
         return plan_planes(<MaxPool2dScatterPlan*>plan, item, real)
     return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, False)
