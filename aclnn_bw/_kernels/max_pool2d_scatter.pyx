@@ -47,7 +47,8 @@ from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_cells, loa
 from aclnn_bw._kernels.rows cimport bfloat, element, half, real
 
 cdef enum:
-    LARGE_KERNEL = 36   # positions, from whose number on words are read in runs: 0.6 to 0.95 of the time, else 1.1
+    SMALL_BYTES = 786432    # of sums in gradInput that are cleared in one go: they stay in an L2 cache
+    LARGE_KERNEL = 36       # positions, from whose number on words are read in runs: 0.6 to 0.95 of the time, else 1.1
 
 # A band of the planes of a group, and where its gradients and sums lie.
 cdef struct Band:
@@ -327,6 +328,8 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
     cdef int64_t oh = first_window(h, b.ih)
     cdef int64_t last = end_window(h, end - 1)
     cdef int64_t oh_end, reached, done
+    cdef bint small = b.in_place and b.sum_pitch == b.rows * width and (
+        b.count * b.sum_pitch * <int64_t>sizeof(term) <= SMALL_BYTES)
     while closed < end:
         oh_end = least(oh + plan.block, last)
         # Rows below `done` are reached by none of the windows that follow.
@@ -340,8 +343,11 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
         if not b.in_place and reached - first > plan.rows:
             slide_rows(b, sums, (closed - first) * width, (opened - closed) * width)
             first = closed
-        open_rows(plan, b, to__chw, sums + (opened - first) * width, opened, reached)
-        opened = reached
+        if opened < reached:
+            if small:
+                reached = end
+            open_rows(plan, b, to__chw, sums + (opened - first) * width, opened, reached)
+            opened = reached
         if oh < oh_end:
             if b.direct:
                 grad = <const term*>(grad_output__hw + oh * pool.pooled_strides[2])
