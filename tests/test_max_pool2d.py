@@ -870,7 +870,10 @@ def test_the_order_of_the_sums(window, dtype, rng):
         (MaxPool((2, 18, 35, 7), 2, 2), "SCATTER"),
         (MaxPool((2, 18, 6, 200), 2, 2), "GATHER"),
         (MaxPool((2, 18, 10, 14), 11, 7, 2), "PLANES"),  # few windows
-        (MaxPool((2, 18, 30, 31), 13, 13, 2), "PLANES"),
+        (MaxPool((2, 18, 30, 31), 13, 13, 2), "SCATTER"),
+        (MaxPool((2, 18, 34, 34), 17, 17), "PLANES"),  # kernels that SCATTER would walk bit by bit
+        (MaxPool((2, 18, 30, 30), 30, 30), "PLANES"),
+        (MaxPool((2, 18, 12, 36), 11, 5), "SCATTER"),  # few windows of a large kernel
         (MaxPool((1, 2, 80, 589), 8, 8), "SCATTER"),  # bands of whole windows, of fewer positions than 16 bits count
         (MaxPool((1, 1, 252, 219), 4, 4, 1), "SCATTER"),
         (MaxPool((1, 2, 300, 200), 5, 3, 2), "SCATTER"),
@@ -924,23 +927,26 @@ def test_bands_of_wide_planes(pool, rng):
         MaxPool((1, 2, 400, 70), 16, 5, 8),  # few windows
         MaxPool((1, 3, 200, 64), 9, 11, 4),
         MaxPool((1, 2, 330, 117), 4, 3, 2, True),
-        MaxPool((1, 2, 40, 3000), 2, 1, 0),  # rows of many columns
+        MaxPool((1, 2, 40, 3000), (2, 5), 1, 0),  # rows of many columns
         MaxPool((1, 1, 90, 1700), 16, 6, 3),
         MaxPool((1, 4, 250, 60), (100, 3), (160, 2), 0),  # one row of windows, and rows below it
         MaxPool((1, 2, 200, 120), (30, 20), (20, 3), (5, 3)),  # bits one by one
-        MaxPool((1, 17, 300, 30), (2, 3), (40, 2), 1),
+        MaxPool((1, 17, 300, 30), (2, 5), (40, 2), 1),
     ],
     ids=str,
 )
 def test_blocks_of_windows(pool, dtype, mask_layout, layout, rng):
     """In planes of which the scratch holds some rows: each has the sums of all windows that reach it, and no others."""
     grad, indices = pool.gradients(rng, dtype), pool.indices(rng)
+    grad[:, ::2] = np.round(grad[:, ::2].astype(np.float32))  # sums that are zero again, and -0.0
     wide = grad.astype(np.float64 if dtype == "float64" else np.float32)
     for several in (False, True)[: 2 if mask_layout == "bitmask" else 1]:
         hits = rng.random(pool.hits_shape) < 0.1 if several else pool.hits(indices)
         mask = max_pool.bitmask(hits) if several else pool.mask(indices, mask_layout)
         found = Guarded(pool.input_shape, grad.dtype, layout)
-        with aclnn_bw.num_threads(1):
+        with aclnn_bw.num_threads(1), aclnn_bw.soc("Host", mask_layout=mask_layout):
+            phase_1 = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize
+            assert phase_1(grad, found.view, mask, *pool.lists, found.view)[1].explain().algorithm == "SCATTER"
             two_phase(pool, grad, mask, layout=mask_layout, out=found.view)
         found.assert_outside_untouched()
         assert_same_bytes(found.view, summed_in_order(pool, wide, hits, False).astype(grad.dtype))

@@ -36,9 +36,12 @@ cdef enum:
     STRETCH_BYTES = 8192            # out's rows that are made before they are: well within an L1 cache
     MANY_WINDOWS = 32               # in a row: 16-bit phases that leave few gaps are transposed as fast as placed
     FEW_WINDOWS = 8                 # in a row: vectors of its phases would be mostly empty
-    SOME_COLUMNS = 1024             # elements of a kernel row's columns: with more of them, rows of more windows than
-    FEWEST_WINDOWS = 5              # this take 1.1 to 1.5 times as long so
+    # Elements of a kernel row's columns: of more of them, rows of more windows than VERY_FEW take 1.1 to 1.5 times as
+    # long so.
+    SOME_COLUMNS = 1024
+    VERY_FEW_WINDOWS = 5
     PLANE_BYTES = 131072            # of the sums of a plane that is made at once
+    SHORT_PLANE_BYTES = 16384       # the same where threads would go without: larger planes are split among them
     MOST_ROW = 65536                # bytes of a row that is made first
     SURE_EDGES = 512                # taps * elements of a row: its edges fit the kernel's tables, for any vectors
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
@@ -238,8 +241,9 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
             plan.algorithm = PLACE
         elif (few_windows(h, w) and h.taps <= MOST_TAPS and w.taps <= MOST_TAPS
                 and plan.grad_output_strides[2] == 1 and plan.out_strides[3] == 1
-                and h.size * w.size * real <= PLANE_BYTES
-                and w.taps * h.windows * w.windows <= (MOST_COLUMNS if w.windows <= FEWEST_WINDOWS else SOME_COLUMNS)):
+                and h.size * w.size * real <= (PLANE_BYTES if planes >= threads else SHORT_PLANE_BYTES)
+                and w.taps * h.windows * w.windows <= (
+                    MOST_COLUMNS if w.windows <= VERY_FEW_WINDOWS else SOME_COLUMNS)):
             plan.whole = True
         elif h.taps <= MOST_TAPS and w.stride <= MOST_PHASES:
             plan.algorithm = GATHER

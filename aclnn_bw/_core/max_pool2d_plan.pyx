@@ -348,12 +348,14 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
 
 cdef bint leaves_vectors_empty(const MaxPool2d* pool, int64_t item) noexcept nogil:
     """Whether a plane has so few windows, of kernels so small, that the vectors in which SCATTER finds their places are
-    mostly empty: it takes 1.2 to 2.5 times as long as PLANES then, else 0.25 to 1.1. In 16 bits PLANES clears and
-    narrows the sums of all positions."""
+    mostly empty: it takes 1.2 to 2.5 times as long as PLANES then, else 0.25 to 1.1. Of sums in 16 bits PLANES clears
+    and narrows those of all positions. Of kernels that SCATTER walks bit by bit few windows are any below 8."""
     cdef int64_t windows = pool.h.out * pool.w.out
     if windows >= 8:
         return False
-    return windows == 1 if item == 2 else windows * windows * least(pool.kernel_size, LEAST_PLACED) < LEAST_PLACED
+    if windows == 1 or most(pool.h.kernel, pool.w.kernel) > MOST_PLACED:
+        return True
+    return (item != 2 or pool.disjoint) and windows * windows * pool.kernel_size < LEAST_PLACED
 
 
 cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
@@ -408,7 +410,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             # Then no window need reach from one band into the next.
             pool.units = quotient(pool.units, pool.bands)
             band = round_up(band, h.stride)
-            if plan.placed and band > counted:
+            if split and plan.placed and band > counted:
                 band -= h.stride        # it was no multiple, and longer than one
             pool.band = band
             pool.bands = ceil_div(h.size, band)
