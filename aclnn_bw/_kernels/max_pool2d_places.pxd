@@ -3,11 +3,11 @@
 
 What is scattered are terms of sums, or, where no two windows have a position in common, the bits of float16 and
 bfloat16. Sums of these two may be marked: each is stored in 16 bits whenever something is added, and nonzero bits say
-that there is a sum. Then few windows touch little memory, and neither the sums are cleared before nor narrowed after.
-For kernels of up to 16x16 positions the words of a block of windows are first turned into each channel's
-kernel row and column, a nibble each, by a few operations for 16 channels and a vector of windows together; where a
-channel has exactly one bit in each of them, its windows are added without a branch. Else the set bits of each word are
-walked.
+that there is a sum. Then few windows touch little memory, and no sums are cleared before or narrowed after.
+
+For kernels of up to 16x16 positions the words of a block of windows are first turned into each channel's kernel row and
+column, a nibble each, by a few operations for 16 channels and a vector of windows together; where a channel has exactly
+one bit in each of them, its windows are added without a branch. Else the set bits of each word are walked.
 
 Bounds. A place is found by a nibble, and compared with the sums' rows and columns; an index has been found to lie in
 its window. Words are read in vectors, up to 15 of them beyond a row's windows: a row of the table ends in 16 words or
@@ -15,7 +15,7 @@ more that belong to no window.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
-from aclnn_bw._core.arithmetic cimport least, most, quotient
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most
 from aclnn_bw._core.max_pool2d cimport BLOCK, LANES, MaxPool2d
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_rows cimport term
@@ -218,7 +218,7 @@ cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const Ma
     cdef lanes_of_2 row, missed
     simd_zero(&missed)
     while i < n:
-        count = least(quotient(n - i + lanes - 1, lanes), run) if run > 1 else 1
+        count = least(ceil_div(n - i, lanes), run) if run > 1 else 1
         for v in range(count):
             simd_zero(&once[v])
             simd_zero(&twice[v])

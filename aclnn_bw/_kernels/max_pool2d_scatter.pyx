@@ -22,9 +22,9 @@ are summed (max_pool2d_indices.pxd).
 
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. Words are read at k < K and p < Ho*Wo only, but for vectors that reach beyond a
-row without leaving the table (max_pool2d_places.pxd). An index has been found in its window; if a window
-reaches out of the band, it is compared with the block's bounds besides. The sums of kernel columns lie H*W apart, which
-is added to an index at most twice. The place of a bit is the element behind the block's sums if its row or column is
+row without leaving the table (max_pool2d_places.pxd). An index has been found in its window; if a window reaches out of
+the band, it is compared with the block's bounds besides. The sums of kernel columns lie H*W apart, which is added to an
+index at most twice. The place of a bit is the element behind the block's sums if its row or column is
 outside: it is cleared with the next rows, or is the last of the scratch. Sums in gradInput have no such element, and so
 each place is compared with their number. The rows of a block, counted from those that the scratch keeps, are no more
 than the plan's block*stride + longest; where the scratch holds less, it holds a whole band.
@@ -248,6 +248,7 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
 
 cdef inline void scatter_some_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
                                    char* scratch, int64_t oh, int64_t oh_end, element* marks) noexcept nogil:
+    """Rows of a block, whatever says where their maxima are."""
     if plan.placed:
         scatter_places(plan, b, sums, grad, <uint16_t*>(scratch + plan.at_places), oh, oh_end, marks)
     elif plan.pool.argmax:
