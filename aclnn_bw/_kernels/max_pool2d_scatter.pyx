@@ -48,6 +48,7 @@ from aclnn_bw._kernels.rows cimport bfloat, element, half, real
 
 cdef enum:
     SMALL_BYTES = 786432    # of sums in gradInput that are cleared in one go: they stay in an L2 cache
+    SMALL_SUMS = 131072     # the same of the scratch, that are stored in one go too
     LARGE_KERNEL = 36       # positions, from whose number on words are read in runs: 0.6 to 0.95 of the time, else 1.1
 
 # A band of the planes of a group, and where its gradients and sums lie.
@@ -329,8 +330,10 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
     cdef int64_t oh = first_window(h, b.ih)
     cdef int64_t last = end_window(h, end - 1)
     cdef int64_t oh_end, reached, done
-    cdef bint small = b.in_place and b.sum_pitch == b.rows * width and (
-        b.count * b.sum_pitch * <int64_t>sizeof(term) <= SMALL_BYTES)
+    cdef int64_t size = b.count * b.sum_pitch * <int64_t>sizeof(term)
+    # Sums that stay in a cache are cleared in one go; those of the scratch are stored in one go, too.
+    cdef bint whole = not (b.in_place or b.marked) and b.rows <= plan.rows and size <= SMALL_SUMS
+    cdef bint small = b.in_place and b.sum_pitch == b.rows * width and size <= SMALL_BYTES
     while closed < end:
         oh_end = least(oh + plan.block, last)
         # Rows below `done` are reached by none of the windows that follow.
@@ -339,7 +342,10 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
         reached = most(done, least((oh_end - 1) * h.stride - h.pad + h.kernel, end))
         if plan.apart > 0:
             b.top = b.ih
+        if whole or plan.apart > 0:
+            # What lies outside goes behind all sums: no rows are cleared later.
             reached = end
+            done = end if oh_end == last else b.ih
         b.height = reached - b.top
         if not b.in_place and reached - first > plan.rows:
             slide_rows(b, sums, (closed - first) * width, (opened - closed) * width)
