@@ -54,6 +54,7 @@ cdef struct AvgPool2dPlan:
     Axis w
     int64_t channels
     int64_t[4] grad_output_strides      # elements: n, c, h, w
+    int64_t source_bytes                # from gradOutput's first element to the end of the last in memory
     int64_t[4] grad_input_strides
     int64_t[2] divisor                  # of window (0, 0): its two factors, or the override and 1
     bint count_include_pad

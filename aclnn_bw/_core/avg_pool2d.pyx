@@ -17,7 +17,7 @@ from aclnn_bw._core.names cimport (
 )
 from aclnn_bw._core.operators cimport add_pair, check_common, check_images, start_executor
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_KERNEL_SIZE, ARG_PADDING,
     ARG_SELF, ARG_STRIDE, ASCEND910B, BOOL, DT_DOUBLE, DT_FLOAT, ERR_INNER, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST,
@@ -414,6 +414,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     planes = batch * plan.channels
     plain_strides(grad_output, &plan.grad_output_strides[4 - rank])
     plain_strides(grad_input, &plan.grad_input_strides[4 - rank])
+    plan.source_bytes = reach_of(grad_output)
     if planes == 0:
         # The sizes of an empty tensor may be anything, so no geometry is made of them.
         set_work(executor, context, NULL, 0, 0, 0)

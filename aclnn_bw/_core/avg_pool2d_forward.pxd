@@ -23,6 +23,7 @@ cdef struct AvgPool2dForwardPlan:
     Axis w
     int64_t channels
     int64_t[4] self_strides     # n, c, h, w
+    int64_t source_bytes        # from self's first element to the end of the last in memory
     int64_t[4] out_strides
     double divisor              # of every window, if constant_divisor
     bint constant_divisor

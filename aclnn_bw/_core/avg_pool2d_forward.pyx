@@ -17,7 +17,7 @@ from aclnn_bw._core.names cimport (
 )
 from aclnn_bw._core.operators cimport add_pair, check_common, check_images, start_executor
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_CUBE_MATH_TYPE, ARG_DIVISOR_OVERRIDE, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDINGS, ARG_SELF, ARG_STRIDES,
     ASCEND910B, BOOL, DT_DOUBLE, DT_FLOAT, ERR_INVALID, FORMAT_NCHW, FORMAT_NCL, HOST, MAX_INTS, NO_RESULT, ONE_CALL,
@@ -370,6 +370,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, const Attribut
         return SUCCESS
     plain_strides(self, &plan.self_strides[4 - rank])
     plain_strides(out, &plan.out_strides[4 - rank])
+    plan.source_bytes = reach_of(self)
     plan.channels = self.dims[rank - 3]
     planes = images * plan.channels
     plan.h = make_axis(self.dims[rank - 2], pooled[0], a.kernel[0], a.stride[0], a.pad[0])

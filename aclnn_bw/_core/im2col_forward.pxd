@@ -38,6 +38,7 @@ cdef struct Im2colForwardPlan:
     ForwardAxis w
     int64_t channels
     int64_t[4] self_strides     # n, c, h, w
+    int64_t source_bytes        # from self's first element to the end of the last in memory
     int64_t[4] plane_strides    # the same of what rows are made from: self, or planes in the scratch; n is not used
     int64_t[3] out_strides      # n, c*kH*kW, l
     int32_t self_dtype

@@ -14,7 +14,7 @@ from aclnn_bw._core.im2col cimport count_windows, has_length
 from aclnn_bw._core.names cimport TEXT, choose, name, tuple_text
 from aclnn_bw._core.operators cimport add_pair, check_common, start_executor
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_DILATION, ARG_KERNEL_SIZE, ARG_OUT, ARG_PADDING, ARG_SELF, ARG_STRIDE, DT_BF16, DT_DOUBLE, DT_FLOAT,
     DT_FLOAT16, ERR_INVALID, FORMAT_ND, NO_RESULT, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
@@ -249,6 +249,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] ker
         caller[i] = stride[i]
     plain_strides(self, &plan.self_strides[4 - rank])
     plain_strides(out, &plan.out_strides[4 - rank])
+    plan.source_bytes = reach_of(self)
     plan.channels = self.dims[rank - 3]
     plan.self_dtype = self.dtype
     plan.out_dtype = out.dtype

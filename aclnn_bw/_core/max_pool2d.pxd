@@ -60,6 +60,7 @@ cdef struct MaxPool2d:
     int64_t image_channels  # of one
     int64_t[4] pooled_strides       # of gradOutput or out, in elements: n, c, h, w
     int64_t[4] image_strides        # of gradInput or self
+    int64_t source_bytes            # from the first element of gradOutput or self to the end of the last in memory
     int64_t lanes           # channels of a unit
     int64_t groups          # of so many channels; of LAST the last one has what is left, too
     int64_t band            # rows of a unit: of gradInput, or of windows

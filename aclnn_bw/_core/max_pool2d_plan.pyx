@@ -14,7 +14,7 @@ from aclnn_bw._core.max_pool2d cimport (
 from aclnn_bw._core.names cimport TEXT, choose, name, snprintf
 from aclnn_bw._core.operators cimport add_pair, start_executor
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_INDICES, ARG_MASK, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16,
     DT_UINT32, DT_UINT64, ERR_CREATE_EXECUTOR, ERR_INVALID, LAYOUT_ARGMAX, READ, SUCCESS, WRITTEN, Arguments, Context,
@@ -710,6 +710,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
             ceil_div(batch * channels, LANES) < UNITS_PER_THREAD * context.threads):
         lanes = TEAM
     pool = <MaxPool2d*>executor.plan
+    pool.source_bytes = reach_of(grad_output)
     if not start_plan(context, self, grad_output, grad_input, indices, shapes, lanes, pool):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS
@@ -869,6 +870,7 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     executor = result[0]
     plan = <MaxPool2dForwardPlan*>executor.plan
     pool = &plan.pool
+    pool.source_bytes = reach_of(self)
     if not start_plan(context, self, out, self, indices, shapes, 1, pool):
         set_work(executor, context, NULL, 0, 0, 0)
         return SUCCESS

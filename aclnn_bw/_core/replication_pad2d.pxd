@@ -33,6 +33,7 @@ cdef struct ReplicationPad2dPlan:
     int64_t channels
     int64_t parts                       # numbers in an element: 2 if it is complex
     int64_t[4] grad_output_strides      # elements: n, c, h, w
+    int64_t source_bytes                # from gradOutput's first element to the end of the last in memory
     int64_t[4] grad_input_strides
     # A unit of work is a plane x a band of rows x a tile of columns of gradInput.
     int64_t band
@@ -61,6 +62,7 @@ cdef struct ReplicationPad2dForwardPlan:
     CopiedAxis h
     CopiedAxis w
     int64_t[4] self_strides     # n, c, h, w
+    int64_t source_bytes        # from self's first element to the end of the last in memory
     int64_t[4] out_strides
     int64_t channels            # PIXELS: 1
     int64_t item                # an element

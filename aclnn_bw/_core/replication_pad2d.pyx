@@ -17,7 +17,7 @@ from aclnn_bw._core.operators cimport (
     add_pair, check_common, check_dtypes, check_images, check_nulls, check_same_formats, start_executor,
 )
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_OUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128,
     DT_COMPLEX64, DT_FLOAT, ERR_INVALID, FORMAT_UNDEFINED, HOST, MAX_RANK, NO_RESULT, ONE_CALL, SUCCESS, Arguments,
@@ -264,6 +264,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, const int64_t
         return SUCCESS
     plain_strides(grad_output, &plan.grad_output_strides[4 - rank])
     plain_strides(grad_input, &plan.grad_input_strides[4 - rank])
+    plan.source_bytes = reach_of(grad_output)
     if rank == 3:
         # An image is a batch of one: its planes may be joined as those of a batch are.
         plan.grad_output_strides[0] = plan.channels * plan.grad_output_strides[1]
@@ -381,6 +382,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
         return SUCCESS
     plain_strides(self, &plan.self_strides[4 - rank])
     plain_strides(out, &plan.out_strides[4 - rank])
+    plan.source_bytes = reach_of(self)
     for i in range(4):
         plan.self_strides[i] *= item
         plan.out_strides[i] *= item

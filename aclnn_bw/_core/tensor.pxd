@@ -11,6 +11,7 @@ from aclnn_bw._core.types cimport (
 cdef extern int64_t traffic "aclnn_bw_traffic" (const Tensor* tensor, int64_t item) noexcept nogil
 cdef extern void make_row_major "aclnn_bw_make_row_major" (Tensor* tensor) noexcept nogil
 cdef extern void plain_strides "aclnn_bw_plain_strides" (const Tensor* tensor, int64_t* strides) noexcept nogil
+cdef extern int64_t reach_of "aclnn_bw_reach_of" (const Tensor* tensor) noexcept nogil
 cdef extern bint tensor_bounds "aclnn_bw_tensor_bounds" (
     const Tensor* tensor, int64_t* low, int64_t* high) noexcept nogil
 cdef extern int check_writable "aclnn_bw_check_writable" (

@@ -60,6 +60,14 @@ cdef bint tensor_bounds(const Tensor* tensor, int64_t* low, int64_t* high) noexc
     return True
 
 
+cdef int64_t reach_of(const Tensor* tensor) noexcept nogil:
+    """Bytes from the first element of a view inside its storage to the end of the one that lies highest."""
+    cdef int64_t low, high
+    if tensor_size(tensor) == 0 or not tensor_bounds(tensor, &low, &high):
+        return 0
+    return (high - tensor.offset + 1) * item_size(tensor.dtype)
+
+
 # A view in bytes, in the order that the questions below need: positive strides, longest first; no axis of size 1.
 cdef struct Lattice:
     uintptr_t start

@@ -18,7 +18,7 @@ from aclnn_bw._core.executor cimport set_work
 from aclnn_bw._core.names cimport TEXT, element_text, host_rules, name, product_name, snprintf
 from aclnn_bw._core.operators cimport check_common, check_same_formats, start_executor
 from aclnn_bw._core.status cimport refuse, wide
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_INVALID, HOST, NO_RESULT,
     REAL, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
@@ -485,11 +485,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, Executor** re
     if status != SUCCESS:
         return status
     executor = result[0]
-    plan.extent = 1
-    if out.dims[0] > 0 and out.dims[1] > 0:
-        # Both views lie inside their storage, as was checked; those of an empty tensor may be anything.
-        for k in range(3):
-            plan.extent += (grad_output.dims[k] - 1) * most(plan.grad_output_strides[k], 0)
+    plan.extent = quotient(reach_of(grad_output), item)
     (<UpsampleNearestExact1dPlan*>executor.plan)[0] = plan
     tables = <char*>executor.plan + sizeof(UpsampleNearestExact1dPlan)
     if period > 0:

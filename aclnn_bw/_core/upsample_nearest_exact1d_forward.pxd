@@ -28,6 +28,7 @@ cdef struct UpsampleNearestExact1dForwardPlan:
     int64_t item            # an element
     int64_t pitch           # elements of a channel in the scratch, where groups are transposed
     int64_t[3] self_strides     # n, c, l
+    int64_t source_bytes        # from self's first element to the end of the last in memory
     int64_t[3] out_strides
     # A unit of work is `block` elements of a row, an even number; units count the rows of a block first.
     int64_t block

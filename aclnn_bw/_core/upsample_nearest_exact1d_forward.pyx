@@ -11,7 +11,7 @@ from aclnn_bw._core.executor cimport set_work
 from aclnn_bw._core.names cimport TEXT, name, tuple_text
 from aclnn_bw._core.operators cimport check_common, check_same_formats, start_executor
 from aclnn_bw._core.status cimport refuse
-from aclnn_bw._core.tensor cimport item_size, plain_strides, traffic
+from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SELF, ERR_INVALID, NO_RESULT, REAL, SUCCESS, Arguments, Context, Executor,
     Fact, IntArray, Tensor,
@@ -111,6 +111,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
     choose_way(&plan)
     plain_strides(self, plan.self_strides)
     plain_strides(out, plan.out_strides)
+    plan.source_bytes = reach_of(self)
     for i in range(3):
         plan.self_strides[i] *= item
         plan.out_strides[i] *= item

@@ -88,15 +88,17 @@ cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nch
     cdef double factor = constant_factor(plan)
     cdef element stored
     cdef vector_32 x
-    cdef int64_t i
+    cdef int64_t i, most_ahead
     while to < limit:
         stored = share(source, factor, ROUND_NONE, False)
         if limit - to < reach:
             fill_row(to, 1, stored, size)
         else:
             simd_fill(&x, &stored, sizeof(element))
+            # Nothing that no plane has: memory that is not there is looked for each time.
+            most_ahead = least(size, limit - to - AHEAD // <int64_t>sizeof(element))
             i = 0
-            while i < size:
+            while i < most_ahead:
                 prefetch_to_write(<const char*>(to + i) + AHEAD)
                 i += line
             i = 0
@@ -177,6 +179,7 @@ cdef struct Tile:
     char* short_sums
     double factor           # of each window, if it is the same
     const void* limit       # a vector that ends here at most may be stored beyond a row
+    const char* source_end  # of gradOutput
     const char* longs       # the sums of column 0, along w, of the phases that have all terms, and of those that have
     const char* shorts      # one less
     int64_t shorts_pitch
@@ -411,6 +414,8 @@ cdef void walk_band(const AvgPool2dPlan* plan, const Tile* t, const char* source
     w.first = t.iw + plan.w.pad - (plan.taps - 1)
     w.to_down = plan.grad_input_strides[2]
     w.ahead = (rows + plan.taps - 1) * down
+    if by_terms or t.source_end - source < 2 * w.ahead:
+        w.ahead = 0     # no plane follows
     w.factor = t.factor
     w.limit = t.limit
     to = grad_input__hw + (q - plan.h.pad) * w.to_down + t.iw
@@ -429,6 +434,7 @@ cdef void pair_band(const AvgPool2dPlan* plan, const Tile* t, element* grad_inpu
     cdef int64_t oh, top, middle, all_at, here_at, all_rows, here_rows
     cdef const char* here
     cdef const char* above
+    cdef Pairs p = t.p
     for oh in range(q, q + rows):
         top = oh * h.stride - h.pad
         middle = top + h.long_phases
@@ -439,7 +445,9 @@ cdef void pair_band(const AvgPool2dPlan* plan, const Tile* t, element* grad_inpu
         all_rows = least(middle, h.size) - all_at
         here_rows = least(top + h.stride, h.size) - here_at
         if plan.w.stride == 2:
-            pair_rows(&t.p, to + all_at * down, all_rows, to + here_at * down, here_rows, here, above, h.terms == 2)
+            if t.limit != NULL and <const element*>t.limit - to < (here_at + here_rows) * down + p.ahead:
+                p.ahead = 0     # only the last rows follow
+            pair_rows(&p, to + all_at * down, all_rows, to + here_at * down, here_rows, here, above, h.terms == 2)
         elif h.terms == 2:
             triple_rows(&t.p, to + all_at * down, all_rows, to + here_at * down, here_rows, here, above, True)
         else:
@@ -545,7 +553,7 @@ cdef void pack_rows(const AvgPool2dPlan* plan, const Tile* t, char* packed, cons
     for r in range(rows):
         transpose(packed + r * plan.packed_row, plan.packed_plane // <int64_t>sizeof(element),
                   grad_output__chw + (oh + r) * plan.grad_output_strides[2] + t.begin * along, along, t.windows,
-                  channels, sizeof(element))
+                  channels, sizeof(element), t.source_end)
 
 
 cdef void sum_unit(const AvgPool2dPlan* plan, const Tile* t, const element* grad_output__chw, element* grad_input__chw,
@@ -595,6 +603,7 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
     cdef int64_t tile = -1
     cdef Tile t
     t.limit = NULL
+    t.source_end = data[0] + plan.source_bytes
     if (plan.algorithm == FILL and plan.bands == 1 and plan.rounding == ROUND_NONE
             and is_dense(plan, plan.grad_input_strides, plan.h.size, plan.w.size)
             and plan.grad_output_strides[0] == plan.channels * plan.grad_output_strides[1]):

@@ -236,7 +236,7 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
 
 
 cdef void sum_band(const AvgPool2dPlan* plan, const element* grad_output__chw, element* grad_input__chw, char* scratch,
-                   int64_t channels, int64_t ih) noexcept nogil:
+                   int64_t channels, int64_t ih, const void* source_end) noexcept nogil:
     """LAST: a band of rows."""
     cdef element* packed = <element*>(scratch + plan.at_packed)
     cdef const element* source = grad_output__chw
@@ -246,7 +246,7 @@ cdef void sum_band(const AvgPool2dPlan* plan, const element* grad_output__chw, e
     cdef int64_t first = first_row(&plan.h, ih)
     if plan.loads:
         load_planes(packed, channels, source + first * down, plan.grad_output_strides, end_row(&plan.h, end) - first,
-                    plan.w.out, channels)
+                    plan.w.out, channels, source_end)
         along = channels
         down = plan.w.out * along
         # As if the plane began where its row 0 would lie.
@@ -256,13 +256,13 @@ cdef void sum_band(const AvgPool2dPlan* plan, const element* grad_output__chw, e
 
 
 cdef void sum_planes(const AvgPool2dPlan* plan, const element* grad_output__chw, element* grad_input__chw,
-                     char* scratch, int64_t channels) noexcept nogil:
+                     char* scratch, int64_t channels, const void* source_end) noexcept nogil:
     """ACROSS: whole planes of some channels, at most LANES."""
     cdef element* packed = <element*>(scratch + plan.at_packed)
     cdef element* image = <element*>(scratch + plan.at_row)
     if channels < LANES:
         memset(packed, 0, <size_t>(plan.h.out * plan.w.out * LANES) * sizeof(element))
-    load_planes(packed, LANES, grad_output__chw, plan.grad_output_strides, plan.h.out, plan.w.out, channels)
+    load_planes(packed, LANES, grad_output__chw, plan.grad_output_strides, plan.h.out, plan.w.out, channels, source_end)
     sum_rows(plan, <const element*>packed, plan.w.out * LANES, LANES, image, plan.w.size * LANES, LANES, scratch, LANES,
              0, plan.h.size)
     store_planes(grad_input__chw, plan.grad_input_strides, image, LANES, plan.h.size, plan.w.size, channels)
@@ -272,6 +272,7 @@ cdef int64_t across(const AvgPool2dPlan* plan, char** data, char* scratch, int64
                     const element* numbers) noexcept nogil:
     """The units [unit, end); unit = (n*bands + band)*groups + group. The last argument gives the type only."""
     cdef int64_t n, c, ih, group
+    cdef const char* source_end = data[0] + plan.source_bytes
     cdef const element* source
     cdef element* to
     while unit < end:
@@ -283,9 +284,10 @@ cdef int64_t across(const AvgPool2dPlan* plan, char** data, char* scratch, int64
         source = <const element*>data[0] + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
         to = <element*>data[2] + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1]
         if plan.algorithm == LAST:
-            sum_band(plan, source, to, scratch, plan.group if group + 1 < plan.groups else plan.channels - c, ih)
+            sum_band(plan, source, to, scratch, plan.group if group + 1 < plan.groups else plan.channels - c, ih,
+                     source_end)
         else:
-            sum_planes(plan, source, to, scratch, least(LANES, plan.channels - c))
+            sum_planes(plan, source, to, scratch, least(LANES, plan.channels - c), source_end)
         unit += 1
     return ALL_GOOD
 

@@ -78,7 +78,7 @@ cdef inline void split_phases(real* to, int64_t pitch, const real* sums, int64_t
             to[j] = sums[2 * j]
             to[pitch + j] = sums[2 * j + 1]
     else:
-        transpose(to, pitch, sums, stride, m, stride, sizeof(real))
+        transpose(to, pitch, sums, stride, m, stride, sizeof(real), NULL)
     for r in range(n - m * stride):
         to[r * pitch + m] = sums[m * stride + r]
 
@@ -458,7 +458,8 @@ cdef void make_band(const AvgPool2dForwardPlan* plan, const element* self__hw, i
 
 
 cdef void packed_band(const AvgPool2dForwardPlan* plan, const element* self__chw, element* out__chw, char* scratch,
-                      int64_t channels, int64_t oh, int64_t end, int64_t p, int64_t n, const real* kind) noexcept nogil:
+                      int64_t channels, int64_t oh, int64_t end, int64_t p, int64_t n, const void* source_end,
+                      const real* kind) noexcept nogil:
     """make_band of a group of channels, whose rows are made dense in self, out, or both. A dense plane is taken as if
     it began where its row 0 would lie."""
     cdef element* packed = <element*>(scratch + plan.at_packed)
@@ -474,7 +475,7 @@ cdef void packed_band(const AvgPool2dForwardPlan* plan, const element* self__chw
     if plan.packs:
         for row in range(first, last):
             transpose(packed + (row - first) * plan.w.size, plan.packed_plane, self__chw + row * down, along,
-                      plan.w.size, channels, sizeof(element))
+                      plan.w.size, channels, sizeof(element), source_end)
         down = plan.w.size
         along = 1
         next = plan.packed_plane
@@ -487,7 +488,7 @@ cdef void packed_band(const AvgPool2dForwardPlan* plan, const element* self__chw
         for row in range(oh, end):
             transpose(out__chw + row * plan.unpacked_strides[0] + p * plan.unpacked_strides[1],
                       plan.unpacked_strides[1], <const element*>unpacked + (row - oh) * plan.w.out + p,
-                      plan.unpacked_plane, channels, n, sizeof(element))
+                      plan.unpacked_plane, channels, n, sizeof(element), NULL)
 
 
 cdef int64_t forward(const AvgPool2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
@@ -511,7 +512,7 @@ cdef int64_t forward(const AvgPool2dForwardPlan* plan, char** data, char* scratc
         source = <const element*>data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         to = <element*>data[1] + n * plan.out_strides[0] + c * plan.out_strides[1]
         if plan.packs or plan.unpacks:
-            packed_band(plan, source, to, scratch, channels, oh, stop, p, windows, kind)
+            packed_band(plan, source, to, scratch, channels, oh, stop, p, windows, data[0] + plan.source_bytes, kind)
         else:
             make_band(plan, source, plan.self_strides[2], plan.self_strides[3], to, scratch, oh, stop, p, windows, kind)
         p += windows

@@ -105,13 +105,13 @@ cdef inline void average_rows(const AvgPool2dForwardPlan* plan, element* to, int
 
 
 cdef void average_planes(const AvgPool2dForwardPlan* plan, const element* self__chw, element* out__chw, char* scratch,
-                         int64_t channels, const real* kind) noexcept nogil:
+                         int64_t channels, const void* source_end, const real* kind) noexcept nogil:
     """ACROSS: whole planes of some channels, at most LANES."""
     cdef element* packed = <element*>(scratch + plan.at_packed)
     cdef element* image = packed + plan.h.size * plan.w.size * LANES
     if channels < LANES:
         memset(packed, 0, <size_t>(plan.h.size * plan.w.size * LANES) * sizeof(element))
-    load_planes(packed, LANES, self__chw, plan.self_strides, plan.h.size, plan.w.size, channels)
+    load_planes(packed, LANES, self__chw, plan.self_strides, plan.h.size, plan.w.size, channels, source_end)
     average_rows(plan, image, plan.w.out * LANES, LANES, <const element*>packed, plan.w.size * LANES, LANES,
                  <real*>scratch, LANES, 0, plan.h.out)
     store_planes(out__chw, plan.out_strides, <const element*>image, LANES, plan.h.out, plan.w.out, channels)
@@ -149,7 +149,8 @@ cdef int64_t across(const AvgPool2dForwardPlan* plan, char** data, char* scratch
             average_last(plan, source, to, scratch, plan.group if group + 1 < plan.groups else plan.channels - c, oh,
                          least(oh + plan.band, plan.h.out), kind)
         else:
-            average_planes(plan, source, to, scratch, least(LANES, plan.channels - c), kind)
+            average_planes(plan, source, to, scratch, least(LANES, plan.channels - c), data[0] + plan.source_bytes,
+                           kind)
         unit += 1
     return ALL_GOOD
 

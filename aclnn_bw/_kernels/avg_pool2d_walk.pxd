@@ -106,6 +106,8 @@ cdef inline void walk_block(const Walk* w, element* to, int64_t column, int64_t 
         for k in range(taps - 1):
             held[v * MOST_TAPS + k] = zero(width)
     to += column
+    if w.limit != NULL and <const element*>w.limit - to < 2 * far:
+        far = 0     # no plane follows
     while row < end:
         # Two planes of doubles and their results can exceed the L1 cache: the next waits in L2.
         if not by_terms and element is double:

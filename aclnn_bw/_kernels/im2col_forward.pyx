@@ -187,7 +187,7 @@ cdef void fill_turned(const Im2colForwardPlan* plan, const item* plane, item* ou
             row = plane + place(&h, lh, plan.h.stride) * plan.plane_strides[2]
             if first < last:
                 transpose(to + first, pitch, row + place(&w, first, plan.w.stride), plan.w.stride, last - first,
-                          plan.w.kernel, size)
+                          plan.w.kernel, size, NULL)
         if first > 0 or last < windows:
             fill_edges(plan, plane, out__rl + kh * plan.w.kernel * pitch, &h, first, last, l, end)
 
@@ -237,7 +237,7 @@ cdef void store_tile(const Im2colForwardPlan* plan, char* to, const char* tile, 
         for r in range(rows):
             copy_bytes(to + r * plan.out_strides[1] * size, tile + r * TILE * size, n * size)
     elif plan.out_strides[1] == 1 and size > 1:
-        turn_any(to, plan.out_strides[2], tile, TILE, rows, n, size, False)
+        turn_any(to, plan.out_strides[2], tile, TILE, rows, n, size, NULL)
     elif size == 1:
         scatter_tile(plan, <uint8_t*>to, <const uint8_t*>tile, rows, n)
     elif size == 2:
@@ -304,7 +304,7 @@ cdef int64_t forward(const Im2colForwardPlan* plan, char** data, char* scratch, 
         channels = least(plan.group, plan.channels - c)
         planes = <const item*>data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         if plan.packs:
-            planes = pack_planes(plan, planes, <item*>scratch, channels)
+            planes = pack_planes(plan, planes, <item*>scratch, channels, data[0] + plan.source_bytes)
         out = data[1] + (n * plan.out_strides[0] + c * positions * plan.out_strides[1]) * plan.out_item
         if plan.algorithm == PIECES:
             fill_pieces(plan, planes, out, channels, first, last)

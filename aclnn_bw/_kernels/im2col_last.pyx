@@ -27,9 +27,9 @@ from aclnn_bw._kernels.planes cimport turn_any
 
 
 cdef void turn_items(item* to, int64_t to_pitch, const item* source, int64_t pitch, int64_t rows, int64_t columns,
-                     bint ahead) noexcept nogil:
+                     const void* end) noexcept nogil:
     """turn_any, once for its three callers, for it is long: see UNIT_FLAGS in setup.py."""
-    turn_any(to, to_pitch, source, pitch, rows, columns, sizeof(item), ahead)
+    turn_any(to, to_pitch, source, pitch, rows, columns, sizeof(item), end)
 
 
 cdef inline void gather_window(const Im2colForwardPlan* plan, const item* pixels, int64_t h, int64_t w, item* to,
@@ -79,7 +79,7 @@ cdef void fill_last(const Im2colForwardPlan* plan, const item* pixels, item* out
         w = -plan.w.pad
         for _ in range(plan.w.windows):
             gather_window(plan, pixels, h, w, window, channels)
-            turn_items(out__lr, positions, window, channels, positions, channels, False)
+            turn_items(out__lr, positions, window, channels, positions, channels, NULL)
             out__lr += plan.out_strides[2]
             w += plan.w.stride
 
@@ -92,7 +92,7 @@ cdef inline void zero_pixels(const Im2colForwardPlan* plan, item* out__lr, int64
 
 
 cdef void fill_pixels(const Im2colForwardPlan* plan, const item* image, item* out__lr, int64_t channels, int64_t l,
-                      int64_t end) noexcept nogil:
+                      int64_t end, const void* source_end) noexcept nogil:
     """The same of one kernel position."""
     cdef int64_t size = <int64_t>sizeof(item)
     cdef int64_t along = plan.w.stride * plan.plane_strides[3]
@@ -116,7 +116,7 @@ cdef void fill_pixels(const Im2colForwardPlan* plan, const item* image, item* ou
         row = (image + place(&h, lh, plan.h.stride) * plan.plane_strides[2]
                + place(&w, w.begin, plan.w.stride) * plan.plane_strides[3])
         if plan.plane_strides[1] != 1:
-            turn_items(to, pitch, row, plan.plane_strides[1], channels, n, True)
+            turn_items(to, pitch, row, plan.plane_strides[1], channels, n, source_end)
         elif along == channels and pitch == channels:
             copy_bytes(<char*>to, <const char*>row, n * channels * size)
         else:
@@ -128,7 +128,7 @@ cdef void fill_pixels(const Im2colForwardPlan* plan, const item* image, item* ou
 
 
 cdef inline const item* make_pixels(const Im2colForwardPlan* plan, const item* planes, item* pixels, int64_t channels,
-                                    int64_t l, int64_t end) noexcept nogil:
+                                    int64_t l, int64_t end, const void* source_end) noexcept nogil:
     """The rows of the image that the windows [l, end) hold, with some channels side by side; where row 0 would be."""
     cdef int64_t h = most(l // plan.w.windows * plan.h.stride - plan.h.pad, 0)
     cdef int64_t last = least((end // plan.w.windows - 1) * plan.h.stride - plan.h.pad + span_of(&plan.h), plan.h.size)
@@ -143,7 +143,7 @@ cdef inline const item* make_pixels(const Im2colForwardPlan* plan, const item* p
         columns *= rows
         rows = 1
     while rows > 0:
-        turn_items(pixels, plan.plane_strides[3], planes, plan.self_strides[1], channels, columns, True)
+        turn_items(pixels, plan.plane_strides[3], planes, plan.self_strides[1], channels, columns, source_end)
         pixels += plan.plane_strides[2]
         planes += plan.self_strides[2]
         rows -= 1
@@ -154,6 +154,7 @@ cdef int64_t last(const Im2colForwardPlan* plan, char** data, char* scratch, int
                   const item* kind) noexcept nogil:
     """The units [unit, end); unit = (n*groups + group)*bands + band. The last argument gives its type only."""
     cdef int64_t positions = plan.h.kernel * plan.w.kernel
+    cdef const char* source_end = data[0] + plan.source_bytes
     cdef int64_t group, n, c, channels, first, stop
     cdef const item* pixels
     cdef item* out
@@ -166,10 +167,10 @@ cdef int64_t last(const Im2colForwardPlan* plan, char** data, char* scratch, int
         channels = least(plan.group, plan.channels - c)
         pixels = <const item*>data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         if plan.made:
-            pixels = make_pixels(plan, pixels, <item*>(scratch + plan.at_pixels), channels, first, stop)
+            pixels = make_pixels(plan, pixels, <item*>(scratch + plan.at_pixels), channels, first, stop, source_end)
         out = <item*>data[1] + n * plan.out_strides[0] + c * positions
         if positions == 1:
-            fill_pixels(plan, pixels, out, channels, first, stop)
+            fill_pixels(plan, pixels, out, channels, first, stop, source_end)
         else:
             fill_last(plan, pixels, out, <item*>scratch, channels, first, stop)
         unit += 1

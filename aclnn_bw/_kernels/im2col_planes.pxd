@@ -38,12 +38,12 @@ cdef inline void find_inside(const ForwardAxis* axis, int64_t k, Inside* inside)
 
 
 cdef inline const item* pack_planes(const Im2colForwardPlan* plan, const item* self__chw, item* scratch,
-                                    int64_t channels) noexcept nogil:
+                                    int64_t channels, const void* source_end) noexcept nogil:
     """PACKED: the planes of a group of channels."""
     cdef int64_t size = <int64_t>sizeof(item)
     cdef int64_t width = plan.w.size
     cdef int64_t h
     for h in range(plan.h.size):
         transpose(scratch + h * width, plan.plane_strides[1], self__chw + h * plan.self_strides[2],
-                  plan.self_strides[3], width, channels, size)
+                  plan.self_strides[3], width, channels, size, source_end)
     return scratch

@@ -89,7 +89,7 @@ cdef int64_t by_table(const Im2colForwardPlan* plan, char** data, char* scratch,
         channels = least(plan.group, plan.channels - c)
         planes = <const item*>data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         if plan.packs:
-            planes = pack_planes(plan, planes, <item*>scratch, channels)
+            planes = pack_planes(plan, planes, <item*>scratch, channels, data[0] + plan.source_bytes)
         out = <item*>data[1] + n * plan.out_strides[0] + c * positions * plan.out_strides[1]
         while channels > 0:
             fill_columns(plan, planes, out, table, <item*>(scratch + plan.at_image))

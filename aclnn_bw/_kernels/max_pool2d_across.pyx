@@ -33,6 +33,7 @@ from aclnn_bw._kernels.simd cimport (
 # elements.
 cdef struct Work:
     const char* image       # as it is stored
+    const char* image_end   # of self
     int64_t image_down
     int64_t image_along
     char* maxima            # likewise
@@ -159,9 +160,9 @@ cdef void store_indices(const MaxPool2d* pool, const int32_t* places, int64_t wi
         rows = 1
     while rows > 0:
         if along == 4:
-            turn(to, pool.index_strides[1], places, width, n, channels, 4, False)
+            turn(to, pool.index_strides[1], places, width, n, channels, 4, NULL)
         elif along == 8 and pool.index_item == 8:
-            turn(turned, n, places, width, n, channels, 4, False)
+            turn(turned, n, places, width, n, channels, 4, NULL)
             for c in range(channels):
                 for i in range(n):
                     (<int64_t*>(to + c * apart))[i] = turned[c * n + i]
@@ -234,7 +235,7 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
             work.image = <const char*>(image__chw + lane)
         else:
             load_planes(<element*>(scratch + plan.at_rows), work.width, image__chw + lane * pool.image_strides[1],
-                        pool.image_strides, pool.h.size, pool.w.size, channels)
+                        pool.image_strides, pool.h.size, pool.w.size, channels, work.image_end)
         work.maxima = <char*>(out__chw + lane if plan.maxima_last else maxima - oh * work.maxima_down)
         compare_rows(plan, work, oh, oh + rows, out__chw, compared)
         # Of the channels that are worked on again nothing is stored but where they lie.
@@ -248,7 +249,7 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
         if channels == 0:
             pass
         elif plan.coded:
-            turn(codes + lane * n, n, places, work.width, n, channels, 2, False)
+            turn(codes + lane * n, n, places, work.width, n, channels, 2, NULL)
         elif pool.argmax:
             store_indices(pool, <const int32_t*>places, work.width,
                           mask + pool.index_item * (oh * pool.index_strides[2] + lane * pool.index_strides[1]), rows,
@@ -273,6 +274,7 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
     cdef Work work
     work.width = channels_at_once(compared)
     work.image = scratch + plan.at_rows
+    work.image_end = data[0] + pool.source_bytes
     work.image_down = pool.w.size * work.width
     work.image_along = work.maxima_along = work.width
     work.maxima = NULL

@@ -285,7 +285,8 @@ cdef inline void start_plane(Plane* plane, const MaxPool2dGatherPlan* plan, cons
 
 
 cdef void pack_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, char* packed, const element* grad_output__chw,
-                    int64_t oh, int64_t oh_end, int64_t count, element* cells, const real* summed) noexcept nogil:
+                    int64_t oh, int64_t oh_end, int64_t count, element* cells, const void* source_end,
+                    const real* summed) noexcept nogil:
     """Rows [oh, oh_end) of windows of each of `count` channels, one channel behind the other."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t pitch = (oh_end - oh) * plan.row_pitch
@@ -294,10 +295,10 @@ cdef void pack_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, char* pac
         if ways.read:
             pack_row(<element*>packed + (row - oh) * plan.row_pitch, pitch,
                      grad_output__chw + row * pool.pooled_strides[2], pool.pooled_strides[3], pool.pooled_strides[1],
-                     pool.w.out, count)
+                     pool.w.out, count, source_end)
         else:
             load_channels(pool, <real*>packed + (row - oh) * plan.row_pitch, pitch,
-                          grad_output__chw + row * pool.pooled_strides[2], pool.w.out, count, cells)
+                          grad_output__chw + row * pool.pooled_strides[2], pool.w.out, count, cells, source_end)
 
 
 cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element* to__hw, const char* made,
@@ -319,7 +320,7 @@ cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element*
 
 cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_output__chw, const char* mask, int64_t lane,
                       int64_t count, element* grad_input__chw, char* scratch, int64_t ih, int64_t end,
-                      bint one_team, const real* summed) noexcept nogil:
+                      bint one_team, const void* source_end, const real* summed) noexcept nogil:
     """Rows [ih, end) of the planes of `count` channels from channel `lane` of a group; `mask` is the group's table, or
     the first of the planes of indices. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
@@ -334,8 +335,12 @@ cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_outpu
     cdef char* to
     cdef Ways ways = find_ways(plan, summed, <const element*>NULL)
     cdef Plane plane
-    start_plane(&plane, plan, &ways, scratch, count if VECTOR_BYTES < 64 and one_team else <int64_t>TEAM, summed,
-                <const element*>NULL)
+    # The last channels of all have none to fetch after them.
+    cdef int64_t ahead = count if VECTOR_BYTES < 64 and one_team else <int64_t>TEAM
+    if <const char*>source_end - <const char*>grad_output__chw < (
+            2 * count * pool.pooled_strides[1] * <int64_t>sizeof(element)):
+        ahead = 0
+    start_plane(&plane, plan, &ways, scratch, ahead, summed, <const element*>NULL)
     while ih < end:
         stop = least(end, ih + plan.chunk)
         oh = first_window(h, ih)
@@ -345,7 +350,7 @@ cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_outpu
             plane.grad_channel = (oh_end - oh) * plane.grad_step
             # Row oh of the plane would lie at grad + oh*grad_step; rows before oh are not read.
             grad = packed - oh * plane.grad_step
-            pack_rows(plan, &ways, packed, grad_output__chw, oh, oh_end, count, cells, summed)
+            pack_rows(plan, &ways, packed, grad_output__chw, oh, oh_end, count, cells, source_end, summed)
         j = 0
         while j < count:
             team = plan.team if j + plan.team <= count else 1
@@ -398,7 +403,7 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
                                 u.mask + lane * pool.index_item * pool.index_strides[1] if pool.argmax else u.mask,
                                 lane,
                                 least(sweep, u.lanes - lane), grad_input__chw + lane * pool.image_strides[1], scratch,
-                                u.ih, u.ih + u.rows, one_team, summed)
+                                u.ih, u.ih + u.rows, one_team, data[0] + pool.source_bytes, summed)
             lane += sweep
         if not whole:
             place = first_place(pool, &u, end - begin)

@@ -169,7 +169,7 @@ cdef void pack_row(const MaxPool2d* pool, int32_t* to, const char* source, int64
     cdef int64_t across = pool.index_item * pool.index_strides[1]
     cdef int64_t _, c
     if along == 4:
-        turn(to, channels, source, pool.index_strides[1], channels, pool.w.out, 4, False)
+        turn(to, channels, source, pool.index_strides[1], channels, pool.w.out, 4, NULL)
         return
     for _ in range(pool.w.out):
         if across == 8 and pool.index_item == 8:

@@ -90,15 +90,15 @@ cdef inline void store_sums(const MaxPool2d* pool, element* to, int64_t stride, 
 
 
 cdef inline void pack_row(element* to, int64_t pitch, const element* source, int64_t along, int64_t across, int64_t n,
-                          int64_t count) noexcept nogil:
-    """to[c*pitch + i] = source[c*across + i*along], for c < count and i < n."""
+                          int64_t count, const void* end) noexcept nogil:
+    """to[c*pitch + i] = source[c*across + i*along], for c < count and i < n. The source ends at `end`."""
     cdef int64_t c, i
     if along == 1:
         for c in range(count):
             copy(to + c * pitch, source + c * across, <size_t>n * sizeof(element))
     elif across == 1:
         # Channels lie side by side: a line is read once, not once for each channel.
-        transpose(to, pitch, source, along, n, count, sizeof(element))
+        transpose(to, pitch, source, along, n, count, sizeof(element), end)
     else:
         for c in range(count):
             for i in range(n):
@@ -121,9 +121,9 @@ cdef inline void load_cells(term* to, const element* source, int64_t n) noexcept
 
 
 cdef inline void load_channels(const MaxPool2d* pool, term* to, int64_t pitch, const element* source, int64_t n,
-                               int64_t count, element* cells) noexcept nogil:
+                               int64_t count, element* cells, const void* end) noexcept nogil:
     """A row of gradOutput, or n elements that lie side by side, of each of `count` channels from `source`, widened (and
-    rounded), `pitch` apart."""
+    rounded), `pitch` apart. gradOutput ends at `end`."""
     cdef int64_t along = pool.pooled_strides[3]
     cdef int64_t across = pool.pooled_strides[1]
     cdef int64_t c
@@ -134,9 +134,9 @@ cdef inline void load_channels(const MaxPool2d* pool, term* to, int64_t pitch, c
         for c in range(count):
             load_cells(to + c * pitch, source + c * across, n)
     elif (term is float and element is float) or (term is double and element is double):
-        pack_row(to, pitch, source, along, across, n, count)
+        pack_row(to, pitch, source, along, across, n, count, end)
     else:
-        pack_row(cells, n, source, along, across, n, count)
+        pack_row(cells, n, source, along, across, n, count, end)
         for c in range(count):
             load_cells(to + c * pitch, <const element*>cells + c * n, n)
     if term is float:

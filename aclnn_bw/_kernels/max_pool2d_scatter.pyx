@@ -54,6 +54,7 @@ cdef enum:
 # A band of the planes of a group, and where its gradients and sums lie.
 cdef struct Band:
     const char* mask        # the group's table, or the first of its planes of indices
+    const char* source_end  # of gradOutput
     int64_t ih
     int64_t rows
     int64_t top             # the rows of the image that a block of windows reaches in the band
@@ -274,7 +275,7 @@ cdef inline bint scatter_block(const MaxPool2dScatterPlan* plan, const Band* b, 
 
 
 cdef void load_rows(const MaxPool2d* pool, term* packed, int64_t pitch, const element* grad_output__hw, int64_t rows,
-                    int64_t count, element* cells) noexcept nogil:
+                    int64_t count, element* cells, const void* source_end) noexcept nogil:
     """Rows of windows of `count` channels, without gaps and widened."""
     cdef int64_t width = pool.w.out
     cdef int64_t row
@@ -283,7 +284,7 @@ cdef void load_rows(const MaxPool2d* pool, term* packed, int64_t pitch, const el
         rows = 1
     for row in range(rows):
         load_channels(pool, packed + row * width, pitch, grad_output__hw + row * pool.pooled_strides[2], width, count,
-                      cells)
+                      cells, source_end)
 
 
 cdef void open_rows(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums, int64_t low,
@@ -360,7 +361,7 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
                 grad = <const term*>(grad_output__hw + oh * pool.pooled_strides[2])
             else:
                 load_rows(pool, packed, plan.row_pitch, grad_output__hw + oh * pool.pooled_strides[2], oh_end - oh,
-                          b.count, cells)
+                          b.count, cells, b.source_end)
             if not scatter_block(plan, b, sums + (b.top - first) * width, grad, scratch, oh, oh_end, to__chw):
                 return False
         if not (b.in_place or b.marked or plan.apart > 0):
@@ -389,7 +390,8 @@ cdef bint whole_mask(const MaxPool2dScatterPlan* plan, const Band* b, const char
 
 
 cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
-                       element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
+                       element* grad_input__chw, char* scratch, const char* source_end,
+                       const term* kind) noexcept nogil:
     """The rows of a unit, a sweep of channels at a time. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef bint native = summed_there(pool, kind, grad_output__chw)
@@ -399,6 +401,7 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
     cdef element* to__hw
     cdef Band b
     b.mask = u.mask
+    b.source_end = source_end
     b.ih = u.ih
     b.rows = u.rows
     b.lane = 0
@@ -430,7 +433,8 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
 
 
 cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
-                         element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
+                         element* grad_input__chw, char* scratch, const char* source_end,
+                         const term* kind) noexcept nogil:
     """The planes of a group, each in one go."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t windows = plan.row_pitch
@@ -449,7 +453,7 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
     if not (native and grad_dense):
         grad = packed
         grad_pitch = windows
-        load_rows(pool, packed, windows, grad_output__chw, pool.h.out, u.lanes, cells)
+        load_rows(pool, packed, windows, grad_output__chw, pool.h.out, u.lanes, cells, source_end)
     if not sums_direct:
         sums = <term*>(scratch + plan.at_sums)
         sum_pitch = plane
@@ -500,13 +504,14 @@ cdef bint scatter_each(const MaxPool2dScatterPlan* plan, const element* grad_out
 
 
 cdef inline bint scatter_unit(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
-                              element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
+                              element* grad_input__chw, char* scratch, const char* source_end,
+                              const term* kind) noexcept nogil:
     if plan.pool.algorithm == PLANES:
-        scatter_planes(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
+        scatter_planes(plan, grad_output__chw, u, grad_input__chw, scratch, source_end, kind)
         return True
     if plan.pool.algorithm == EACH:
         return scatter_each(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
-    return scatter_band(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
+    return scatter_band(plan, grad_output__chw, u, grad_input__chw, scratch, source_end, kind)
 
 
 cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
@@ -515,6 +520,7 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
     cdef const MaxPool2d* pool = &plan.pool
     cdef const element* grad_output__chw
     cdef element* grad_input__chw
+    cdef const char* source_end = data[0] + pool.source_bytes
     cdef int64_t place
     cdef bint whole
     cdef Unit u = first_unit(pool, data[2], begin)
@@ -528,9 +534,10 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
         grad_output__chw = <const element*>data[0] + u.pooled
         grad_input__chw = <element*>data[3] + u.image
         if pool.disjoint and (element is half or element is bfloat):
-            whole = scatter_unit(plan, grad_output__chw, &u, grad_input__chw, scratch, <const uint16_t*>NULL)
+            whole = scatter_unit(plan, grad_output__chw, &u, grad_input__chw, scratch, source_end,
+                                 <const uint16_t*>NULL)
         else:
-            whole = scatter_unit(plan, grad_output__chw, &u, grad_input__chw, scratch, summed)
+            whole = scatter_unit(plan, grad_output__chw, &u, grad_input__chw, scratch, source_end, summed)
         if not whole:
             place = first_place(pool, &u, end - begin)
             if place >= 0:

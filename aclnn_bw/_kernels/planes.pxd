@@ -12,9 +12,9 @@ from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose, turn_
 
 
 cdef inline void turn_cells(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
-                            int64_t columns, bint ahead) noexcept nogil:
+                            int64_t columns, const void* end) noexcept nogil:
     if rows >= <int64_t>(VECTOR_BYTES // sizeof(moved)) and columns >= <int64_t>(16 // sizeof(moved)):
-        turn_blocks(to, to_pitch, source, pitch, rows, columns, False, ahead, <vector*>NULL)
+        turn_blocks(to, to_pitch, source, pitch, rows, columns, False, end, <vector*>NULL)
     elif rows == 1:
         turn_columns(to, to_pitch, source, pitch, 1, columns, False)
     else:
@@ -22,19 +22,19 @@ cdef inline void turn_cells(moved* to, int64_t to_pitch, const moved* source, in
 
 
 cdef inline void turn(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
-                      int64_t size, bint ahead) noexcept nogil:
+                      int64_t size, const void* end) noexcept nogil:
     """to[j*to_pitch + i] = source[i*pitch + j], cells of 2, 4 or 8 bytes, with vectors as long as there are (1.06 to
-    1.4 of the max pools' speed with `transpose`). `ahead`: the rows that come next are fetched."""
+    1.4 of the max pools' speed with `transpose`). `end`: of the memory to fetch the next rows from, or NULL."""
     if size == 8:
-        turn_cells(<cell_8*>to, to_pitch, <const cell_8*>source, pitch, rows, columns, ahead)
+        turn_cells(<cell_8*>to, to_pitch, <const cell_8*>source, pitch, rows, columns, end)
     elif size == 4:
-        turn_cells(<cell_4*>to, to_pitch, <const cell_4*>source, pitch, rows, columns, ahead)
+        turn_cells(<cell_4*>to, to_pitch, <const cell_4*>source, pitch, rows, columns, end)
     else:
-        turn_cells(<cell_2*>to, to_pitch, <const cell_2*>source, pitch, rows, columns, ahead)
+        turn_cells(<cell_2*>to, to_pitch, <const cell_2*>source, pitch, rows, columns, end)
 
 
 cdef inline void turn_any(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
-                          int64_t size, bint ahead) noexcept nogil:
+                          int64_t size, const void* end) noexcept nogil:
     """`turn` for cells of any size, and of few columns."""
     cdef int64_t i, j
     if size == 1:
@@ -42,14 +42,14 @@ cdef inline void turn_any(void* to, int64_t to_pitch, const void* source, int64_
             for j in range(columns):
                 (<uint8_t*>to)[j * to_pitch + i] = (<const uint8_t*>source)[i * pitch + j]
     elif size == 16 or columns <= 3:
-        transpose(to, to_pitch, source, pitch, rows, columns, size)
+        transpose(to, to_pitch, source, pitch, rows, columns, size, end)
     else:
-        turn(to, to_pitch, source, pitch, rows, columns, size, ahead)
+        turn(to, to_pitch, source, pitch, rows, columns, size, end)
 
 
 cdef inline void load_planes(element* to, int64_t width, const element* source, const int64_t* strides, int64_t rows,
-                             int64_t columns, int64_t channels) noexcept nogil:
-    """to[(h*columns + w)*width + c] = source[c, h, w]; strides are of n, c, h, w."""
+                             int64_t columns, int64_t channels, const void* end) noexcept nogil:
+    """to[(h*columns + w)*width + c] = source[c, h, w]; strides are of n, c, h, w. The source ends at `end`."""
     cdef const element* row
     cdef int64_t i, c
     if strides[3] == 1 and strides[2] == columns:
@@ -58,7 +58,7 @@ cdef inline void load_planes(element* to, int64_t width, const element* source, 
     while rows > 0:
         row = source
         if strides[3] == 1:
-            turn(to, width, row, strides[1], channels, columns, sizeof(element), True)
+            turn(to, width, row, strides[1], channels, columns, sizeof(element), end)
         elif strides[1] == 1:
             for i in range(columns):
                 memcpy(to + i * width, row, <size_t>channels * sizeof(element))
@@ -82,7 +82,7 @@ cdef inline void store_planes(element* to, const int64_t* strides, const element
         rows = 1
     while rows > 0:
         if strides[3] == 1:
-            turn(to, strides[1], source, width, columns, channels, sizeof(element), False)
+            turn(to, strides[1], source, width, columns, channels, sizeof(element), NULL)
         elif strides[1] == 1:
             for i in range(columns):
                 memcpy(to + i * strides[3], source + i * width, <size_t>channels * sizeof(element))

@@ -457,7 +457,7 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
             tile.source_down = columns * tile.depth
             for r in range(rows):
                 turn_any(<element*>scratch + r * tile.source_down, channels,
-                         grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[1], channels, columns, size, False)
+                         grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[1], channels, columns, size, NULL)
             # Where the whole image would begin.
             backward_unit(&plan.h, &tile, <const element*>scratch - (oh * columns + ow) * tile.depth,
                           grad_input__nchw + parts * (n * x[0] + c * x[1]), band.iw, band.end, summed)
@@ -470,7 +470,8 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
             for r in range(least(rows, 1) if joined else rows):
                 turn_any(<element*>scratch + r * columns * parts, pitch,
                          grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[3],
-                         rows * columns if joined else columns, channels, size, True)
+                         rows * columns if joined else columns, channels, size,
+                         <const char*>grad_output__nhwc + plan.source_bytes)
         for k in range(channels):
             source = grad_output__hwc + k * g[1] * parts
             if packed:

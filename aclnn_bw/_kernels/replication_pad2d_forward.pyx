@@ -115,7 +115,8 @@ cdef void pad_plane(const ReplicationPad2dForwardPlan* plan, const char* self__h
 
 
 cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__hwc, char* out__chw, char* scratch,
-                     int64_t channels, int64_t p, int64_t end, const item* kind) noexcept nogil:
+                     int64_t channels, int64_t p, int64_t end, const void* source_end,
+                     const item* kind) noexcept nogil:
     """The rows [p, end) of a group of channels: each source row is transposed, once where rows repeat it."""
     cdef int64_t width = plan.w.last + 1
     cdef int64_t size = <int64_t>sizeof(item)
@@ -128,7 +129,7 @@ cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__
         if source_of(&plan.h, p) != row:
             row = source_of(&plan.h, p)
             source = self__hwc + row * plan.self_strides[2]
-            turn_any(scratch, width, source, plan.self_strides[3] // size, width, channels, size, True)
+            turn_any(scratch, width, source, plan.self_strides[3] // size, width, channels, size, source_end)
         for c in range(channels):
             source = scratch + c * width * size
             to = out__chw + c * plan.out_strides[1] + p * plan.out_strides[2]
@@ -153,7 +154,7 @@ cdef void pad_unpacked(const ReplicationPad2dForwardPlan* plan, const char* self
         source = self__chw + source_of(&plan.h, p) * plan.self_strides[2]
         to = out__hwc + p * plan.out_strides[2]
         turn_any(to + w.before * to_along, to_along // size, source + w.first * size, next // size, channels,
-                 w.between, size, False)
+                 w.between, size, NULL)
         for c in range(channels if w.before + w.after > 0 else 0):
             pad_ends(w, <const item*>(source + c * next), to + c * size, to_along)
         p += 1
@@ -174,7 +175,8 @@ cdef int64_t forward(const ReplicationPad2dForwardPlan* plan, char** data, char*
         source = data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         to = data[1] + n * plan.out_strides[0] + c * plan.out_strides[1]
         if plan.layout == PACKED:
-            pad_packed(plan, source, to, scratch, least(plan.group, plan.channels - c), p, stop, kind)
+            pad_packed(plan, source, to, scratch, least(plan.group, plan.channels - c), p, stop,
+                       data[0] + plan.source_bytes, kind)
         elif plan.layout == UNPACKED:
             pad_unpacked(plan, source, to, least(plan.group, plan.channels - c), p, stop, kind)
         else:

@@ -102,15 +102,18 @@ cdef inline void turn_wide(moved* to, int64_t to_pitch, const moved* source, int
 
 
 cdef inline void turn_blocks(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
-                             int64_t columns, bint sum, bint ahead, turned* width) noexcept nogil:
-    """At least a block of rows and columns: as many rows as a vector holds cells, 16 bytes of columns."""
+                             int64_t columns, bint sum, const void* end, turned* width) noexcept nogil:
+    """At least a block of rows and columns: as many rows as a vector holds cells, 16 bytes of columns. Rows further on
+    are fetched, but nothing behind `end`, or at all if that is NULL."""
     cdef int64_t tall = <int64_t>(sizeof(turned) // sizeof(moved))
     cdef int64_t wide = <int64_t>(16 // sizeof(moved))
+    # A prefetch of memory that is not there takes 50 times as long as one that hits: the page is looked up each time.
+    cdef int64_t room = (<const char*>end - <const char*>source) // <int64_t>sizeof(moved) if end != NULL else 0
     cdef int64_t a = 0
     cdef int64_t b, i, j, k
     while a < rows:
         i = least(a, rows - tall)
-        for k in range(tall if ahead else 0):
+        for k in range(tall if (i + ROWS_AHEAD + tall - 1) * pitch + columns <= room else 0):
             j = 0
             while j < columns:
                 prefetch_to_level_2(source + (i + ROWS_AHEAD + k) * pitch + j)
@@ -166,7 +169,7 @@ cdef inline void turn_columns(moved* to, int64_t to_pitch, const moved* source, 
 
 
 cdef inline void transpose_cells(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
-                                 int64_t columns) noexcept nogil:
+                                 int64_t columns, const void* end) noexcept nogil:
     cdef int64_t block = <int64_t>(16 // sizeof(moved))
     if moved is not cell_8 and columns == 3 and pitch == 3 and rows >= block:
         split_three(to, to_pitch, source, rows)
@@ -175,21 +178,21 @@ cdef inline void transpose_cells(moved* to, int64_t to_pitch, const moved* sourc
     elif rows < block or columns < block:
         turn_columns(to, to_pitch, source, pitch, rows, columns, False)
     elif VECTOR_BYTES == 32 and rows >= 2 * block:
-        turn_blocks(to, to_pitch, source, pitch, rows, columns, False, True, <vector_32*>NULL)
+        turn_blocks(to, to_pitch, source, pitch, rows, columns, False, end, <vector_32*>NULL)
     else:
-        turn_blocks(to, to_pitch, source, pitch, rows, columns, False, True, <vector_16*>NULL)
+        turn_blocks(to, to_pitch, source, pitch, rows, columns, False, end, <vector_16*>NULL)
 
 
 cdef inline void transpose(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
-                           int64_t size) noexcept nogil:
-    """Cells of 2, 4, 8 or 16 bytes; pitches count cells."""
+                           int64_t size, const void* end) noexcept nogil:
+    """Cells of 2, 4, 8 or 16 bytes; pitches count cells. `end`: of the memory to fetch from, or NULL."""
     cdef int64_t i, j
     if size == 2:
-        transpose_cells(<cell_2*>to, to_pitch, <const cell_2*>source, pitch, rows, columns)
+        transpose_cells(<cell_2*>to, to_pitch, <const cell_2*>source, pitch, rows, columns, end)
     elif size == 4:
-        transpose_cells(<cell_4*>to, to_pitch, <const cell_4*>source, pitch, rows, columns)
+        transpose_cells(<cell_4*>to, to_pitch, <const cell_4*>source, pitch, rows, columns, end)
     elif size == 8:
-        transpose_cells(<cell_8*>to, to_pitch, <const cell_8*>source, pitch, rows, columns)
+        transpose_cells(<cell_8*>to, to_pitch, <const cell_8*>source, pitch, rows, columns, end)
     else:
         for i in range(rows):
             for j in range(columns):
@@ -271,13 +274,13 @@ cdef inline void sum_transposed(moved* to, int64_t to_pitch, const moved* source
     elif rows == 3 and to_pitch == 3 and columns >= block:
         join_three(to, source, pitch, columns, sum, <vector_16*>NULL)
     elif rows >= tall and columns >= block:
-        turn_blocks(to, to_pitch, source, pitch, rows, columns, sum, False, <vector*>NULL)
+        turn_blocks(to, to_pitch, source, pitch, rows, columns, sum, NULL, <vector*>NULL)
     elif rows >= block and columns >= tall:
         turn_few(to, to_pitch, source, pitch, rows, columns, sum, <vector*>NULL)
     elif VECTOR_BYTES == 64 and rows >= block and columns >= 2 * block:
         turn_few(to, to_pitch, source, pitch, rows, columns, sum, <vector_32*>NULL)
     elif rows >= block and columns >= block:
-        turn_blocks(to, to_pitch, source, pitch, rows, columns, sum, False, <vector_16*>NULL)
+        turn_blocks(to, to_pitch, source, pitch, rows, columns, sum, NULL, <vector_16*>NULL)
     elif moved is cell_2 and rows >= 4 and columns >= tall:
         i = 0
         while i < rows:

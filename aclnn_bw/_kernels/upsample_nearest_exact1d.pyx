@@ -417,7 +417,7 @@ cdef void sum_pixels(const Block* block, const element* source, int64_t along, e
 
 cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* block, const element* source,
                        int64_t left, int64_t readable, int64_t channels, element* to, int64_t targets, char* scratch,
-                       const real* summed) noexcept nogil:
+                       const void* source_end, const real* summed) noexcept nogil:
     """A unit of several channels; `left` sources of the row are the block's or follow. PACKED makes rows of the scratch
     of what the block owns, with room behind it, UNPACKED of its results; where that is too much, channels are worked
     off one by one. `by_pixels`, results are transposed, or what the block owns."""
@@ -434,14 +434,14 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
     cdef int64_t _
     if fits and plan.by_pixels and plan.layout == PACKED:
         sum_pixels(block, source, along, <element*>scratch, channels, targets, channels, summed)
-        turn_any(to, to_next, scratch, channels, targets, channels, size, False)
+        turn_any(to, to_next, scratch, channels, targets, channels, size, NULL)
         return
     if fits and plan.by_pixels:
-        turn_any(scratch, channels, source, next, channels, owned, size, False)
+        turn_any(scratch, channels, source, next, channels, owned, size, NULL)
         sum_pixels(block, <const element*>scratch, channels, to, to_along, targets, channels, summed)
         return
     if fits and plan.layout == PACKED:
-        turn_any(scratch, pitch, source, along, owned, channels, size, True)
+        turn_any(scratch, pitch, source, along, owned, channels, size, source_end)
         source = <const element*>scratch
         readable = owned + SPAN
         next = pitch
@@ -458,7 +458,7 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
         source += next
         made += to_next
     if fits and plan.layout == UNPACKED:
-        turn_any(to, plan.out_strides[2], scratch, pitch, channels, targets, size, False)
+        turn_any(to, plan.out_strides[2], scratch, pitch, channels, targets, size, NULL)
 
 
 cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
@@ -514,7 +514,8 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
             else:
                 sum_channels(plan, block, source, plan.sources - first, readable,
                              least(plan.depth, plan.all_channels - c * plan.depth), to, targets,
-                             scratch + (plan.table_bytes if plan.tables == FILLED else 0), summed)
+                             scratch + (plan.table_bytes if plan.tables == FILLED else 0),
+                             grad_output__ncl + plan.extent, summed)
         if plan.tables != FILLED:
             k += 1
             if k < plan.blocks:

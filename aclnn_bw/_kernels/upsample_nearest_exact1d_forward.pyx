@@ -187,7 +187,8 @@ cdef void copy_apart(const UpsampleNearestExact1dForwardPlan* plan, const Found*
 
 
 cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* self__cl,
-                     char* out__cl, item* scratch, int64_t channels, int64_t j, int64_t end) noexcept nogil:
+                     char* out__cl, item* scratch, int64_t channels, int64_t j, int64_t end,
+                     const void* source_end) noexcept nogil:
     """PACKED, UNPACKED: the elements [j, end) of some channels."""
     cdef int64_t size = <int64_t>sizeof(item)
     cdef int64_t along = plan.self_strides[2]
@@ -199,9 +200,9 @@ cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found*
     cdef int64_t c
     if plan.layout == PACKED and plan.shrinks:
         copy_cells(plan, found, self__cl, along, plan.map.targets - 1, <char*>scratch, cell, cell, j, end)
-        turn_any(out__cl + j * size, plan.out_strides[1] // size, scratch, channels, end - j, channels, size, False)
+        turn_any(out__cl + j * size, plan.out_strides[1] // size, scratch, channels, end - j, channels, size, NULL)
     elif plan.layout == PACKED:
-        turn_any(scratch, plan.pitch, self__cl + first * along, along // size, sources, channels, size, True)
+        turn_any(scratch, plan.pitch, self__cl + first * along, along // size, sources, channels, size, source_end)
         for c in range(channels):
             # As if the row began where its source 0 would lie.
             copy_dense(plan, found, <const item*>(packed + (c * plan.pitch - first) * size),
@@ -210,10 +211,10 @@ cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found*
         for c in range(channels):
             copy_dense(plan, found, <const item*>(self__cl + c * plan.self_strides[1]), scratch + c * plan.pitch, j,
                        end - j)
-        turn_any(out__cl + j * to_along, to_along // size, scratch, plan.pitch, channels, end - j, size, False)
+        turn_any(out__cl + j * to_along, to_along // size, scratch, plan.pitch, channels, end - j, size, NULL)
     else:
         turn_any(scratch, channels, self__cl + first * size, plan.self_strides[1] // size, channels, sources, size,
-                 False)
+                 NULL)
         copy_cells(plan, found, packed - first * cell, cell, first + sources - 1, out__cl + j * to_along, to_along,
                    cell, j, end)
 
@@ -252,7 +253,8 @@ cdef void copy_groups(const UpsampleNearestExact1dForwardPlan* plan, char** data
                        u.to + u.begin * plan.out_strides[2], plan.out_strides[2],
                        plan.channels * <int64_t>sizeof(item), u.begin, u.end)
         else:
-            copy_group(plan, &found, u.source, u.to, <item*>scratch, u.channels, u.begin, u.end)
+            copy_group(plan, &found, u.source, u.to, <item*>scratch, u.channels, u.begin, u.end,
+                       data[0] + plan.source_bytes)
         unit += 1
 
 
