@@ -2,6 +2,7 @@
 
 More programs answer one question each: ``python -m benchmarks.growth`` how the time grows with the size,
 ``benchmarks.strided`` what the layout of the input costs, ``benchmarks.threads`` how much longer one thread takes,
+``benchmarks.ends`` whether it matters what lies behind an array,
 ``benchmarks.against`` whether another build is slower, ``benchmarks.sweep`` what geometries that nobody chose take,
 ``benchmarks.busy`` what neighbours and callers at once do, ``benchmarks.first`` what first calls and first touches
 cost; ``benchmarks.results`` keeps our times in a file for each CPU.

@@ -1,13 +1,17 @@
-"""The benchmarks of one call under several circumstances: strided inputs, and one thread."""
+"""The benchmarks of one call under several circumstances: strided inputs, one thread, and where arrays end."""
 
 import json
+import mmap
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import aclnn_bw
-from benchmarks import cases, machine, masks, strided, threads, variations
+from benchmarks import cases, ends, machine, masks, strided, threads, variations
 from benchmarks.check import WrongResult
 from benchmarks.operators import OPERATORS
 from benchmarks.problem import REAL, Case
@@ -22,7 +26,11 @@ def two_threads(problem):
     return threads.variants(problem, (2, 1))
 
 
-@pytest.mark.parametrize("variants", [strided.variants, two_threads])
+def ends_of_last(problem):
+    return ends.variants(problem, last=True)
+
+
+@pytest.mark.parametrize("variants", [strided.variants, two_threads, ends.variants, ends_of_last])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case.operator} {case.title}")
 def test_every_operator_is_compared(case, dtype, variants):
@@ -31,7 +39,7 @@ def test_every_operator_is_compared(case, dtype, variants):
     assert others == list(row.ratios)
     assert all(time.median > 0 for time in row.times.values())
     assert all(0 < ratio.low <= ratio.median <= ratio.high for ratio in row.ratios.values())
-    assert first in ("contiguous", "2 threads")
+    assert first in ("contiguous", "2 threads", "memory")
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5)])
@@ -46,6 +54,41 @@ def test_layouts(shape):
     channels = views["channels last"]
     assert channels.strides[1] == 4
     assert channels.strides[-1] == 4 * shape[1]
+
+
+@pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("shape", [(2, 3, 5), (3, 4, 40, 50)])
+def test_arrays_end_where_their_pages_do(shape, last, memory):
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    array = strided.channels_last(array) if last else array
+    copy = ends.placed(array, memory=memory)
+    assert np.array_equal(copy, array)
+    assert copy.strides == array.strides
+    assert -(copy.ctypes.data + copy.nbytes) % mmap.PAGESIZE < 64
+    assert copy.ctypes.data % 64 == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@pytest.mark.parametrize("memory", [True, False])
+def test_what_lies_behind_is_memory_or_none(memory):
+    program = f"""import ctypes, mmap, numpy as np
+from benchmarks import ends
+copy = ends.placed(np.zeros((1, 2, 3)), memory={memory})
+for behind in 0, 8 << 20:
+    ctypes.string_at(copy.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE + mmap.PAGESIZE + max(behind - 1, 0), 1)"""
+    code = f"import sys; sys.path[:0] = {sys.path!r}\n{program}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == (0 if memory else -signal.SIGSEGV), done.stderr
+
+
+def test_ends_prints_a_table(capsys):
+    arguments = ["--seconds", "0.001", "--threads", "1", "--operator", "avg_pool2d_backward", "--dtype", "float32"]
+    assert ends.main([*arguments, "--case", "2x3x9x10", "--last"]) == 0
+    heading, _, *lines = capsys.readouterr().out.partition("avg_pool2d_backward\n")[2].splitlines()
+    assert heading.split() == ["case", "dtype", "MiB", "memory", "none", "ratio"]
+    assert lines
+    assert not any("input" in case.title for case in ends.cases())
 
 
 def test_other_bits_are_caught(monkeypatch):
