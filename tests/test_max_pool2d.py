@@ -952,6 +952,23 @@ def test_blocks_of_windows(pool, dtype, mask_layout, layout, rng):
         assert_same_bytes(found.view, summed_in_order(pool, wide, hits, False).astype(grad.dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_bit_in_the_padding_of_a_high_plane(dtype):
+    """8 rows above the first one, modulo 2**16, lies a row that the plane has."""
+    pool = MaxPool((1, 1, 65530, 1), (16, 1), (256, 1), (8, 0))
+    hits = np.zeros(pool.hits_shape, bool)
+    hits[:, :, 9] = True
+    hits[..., 0, 0] = np.arange(16) == 0
+    grad = np.arange(1, 257).reshape(pool.output_shape).astype(dtype)
+    memory = np.full((1, 1, 131060, 1), 7, dtype)
+    with aclnn_bw.num_threads(1):
+        two_phase(pool, grad, max_pool.bitmask(hits), out=memory[:, :, ::2])
+    expected = np.zeros(pool.input_shape, dtype)
+    expected[0, 0, 257::256, 0] = grad[0, 0, 1:, 0]
+    assert_same_bytes(memory[:, :, ::2], expected)
+    assert (memory[:, :, 1::2] == 7).all()
+
+
 @every_mode
 @every_large
 def test_same_bytes_at_every_thread_count(pool, mode, rng):

@@ -61,7 +61,7 @@ cdef bint tensor_bounds(const Tensor* tensor, int64_t* low, int64_t* high) noexc
 
 
 cdef int64_t reach_of(const Tensor* tensor) noexcept nogil:
-    """Bytes from the first element of a view inside its storage to the end of the one that lies highest."""
+    """Bytes from the first element of a view inside its storage to the end of the one that lies highest; 0 of none."""
     cdef int64_t low, high
     if tensor_size(tensor) == 0 or not tensor_bounds(tensor, &low, &high):
         return 0

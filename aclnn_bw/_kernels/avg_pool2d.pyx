@@ -46,9 +46,9 @@ from aclnn_bw._kernels.avg_pool2d_terms cimport (
     column_factors, constant_factor, double_row, fill_window, find_factors, scale_rows, share,
 )
 from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
-from aclnn_bw._kernels.rows cimport add_row, copy, fill_row, round_to_half_row, store_row
+from aclnn_bw._kernels.rows cimport add_row, copy, fill_row, round_to_half_row, store_row, touch_pages
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, half, prefetch_to_write, reads_all,
+    HALF_BYTES, LINE, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, half, prefetch_to_write, reads_all,
     simd_fill, simd_store, sum_bytes, vector_32,
 )
 from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose
@@ -72,6 +72,16 @@ cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, e
         fill_row(grad_input__hw + r * down, along, stored, columns)
 
 
+cdef inline char* touch_until(char* touched, const void* needed, const void* limit) noexcept nogil:
+    """Touch the pages from `touched` on until `needed`, and some more, none behind `limit`: how far they are now."""
+    cdef int64_t n
+    if <const char*>needed > touched:
+        n = least(most(<const char*>needed - touched, 4 * AHEAD), <const char*>limit - touched)
+        touch_pages(touched, n)
+        touched += n
+    return touched
+
+
 cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nchw, element* grad_input__nchw,
                       int64_t begin, int64_t end) noexcept nogil:
     """The planes [begin, end), which lie behind each other in gradInput and at equal distances in gradOutput. A vector
@@ -80,13 +90,14 @@ cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nch
     cdef int64_t step = plan.grad_output_strides[1]
     cdef int64_t size = plan.h.size * plan.w.size
     cdef int64_t lanes = <int64_t>(sizeof(vector_32) // sizeof(element))
-    cdef int64_t line = <int64_t>(64 // sizeof(element))
+    cdef int64_t line = <int64_t>(LINE // sizeof(element))
     cdef int64_t reach = round_up(size, lanes)
     cdef const element* source = grad_output__nchw + begin * step
     cdef element* to = grad_input__nchw + begin * size
     cdef const element* limit = grad_input__nchw + end * size
     cdef double factor = constant_factor(plan)
     cdef element stored
+    cdef char* touched = <char*>to
     cdef vector_32 x
     cdef int64_t i, most_ahead
     while to < limit:
@@ -98,6 +109,8 @@ cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nch
             # Nothing that no plane has: memory that is not there is looked for each time.
             most_ahead = least(size, limit - to - AHEAD // <int64_t>sizeof(element))
             i = 0
+            if most_ahead > 0:
+                touched = touch_until(touched, <char*>(to + most_ahead) + AHEAD, limit)
             while i < most_ahead:
                 prefetch_to_write(<const char*>(to + i) + AHEAD)
                 i += line
@@ -414,8 +427,9 @@ cdef void walk_band(const AvgPool2dPlan* plan, const Tile* t, const char* source
     w.first = t.iw + plan.w.pad - (plan.taps - 1)
     w.to_down = plan.grad_input_strides[2]
     w.ahead = (rows + plan.taps - 1) * down
-    if by_terms or t.source_end - source < 2 * w.ahead:
-        w.ahead = 0     # no plane follows
+    if by_terms or plan.group > 1 or t.source_end - w.source < (
+            least(rows + plan.taps - 1, plan.h.out - w.row) * down + w.ahead):
+        w.ahead = 0     # nothing follows in memory
     w.factor = t.factor
     w.limit = t.limit
     to = grad_input__hw + (q - plan.h.pad) * w.to_down + t.iw
@@ -434,6 +448,7 @@ cdef void pair_band(const AvgPool2dPlan* plan, const Tile* t, element* grad_inpu
     cdef int64_t oh, top, middle, all_at, here_at, all_rows, here_rows
     cdef const char* here
     cdef const char* above
+    cdef char* touched = NULL
     cdef Pairs p = t.p
     for oh in range(q, q + rows):
         top = oh * h.stride - h.pad
@@ -447,6 +462,10 @@ cdef void pair_band(const AvgPool2dPlan* plan, const Tile* t, element* grad_inpu
         if plan.w.stride == 2:
             if t.limit != NULL and <const element*>t.limit - to < (here_at + here_rows) * down + p.ahead:
                 p.ahead = 0     # only the last rows follow
+            elif t.limit != NULL and p.ahead > 0:
+                if oh == q:
+                    touched = <char*>(to + all_at * down)
+                touched = touch_until(touched, to + (here_at + here_rows) * down + p.ahead, t.limit)
             pair_rows(&p, to + all_at * down, all_rows, to + here_at * down, here_rows, here, above, h.terms == 2)
         elif h.terms == 2:
             triple_rows(&t.p, to + all_at * down, all_rows, to + here_at * down, here_rows, here, above, True)

@@ -14,6 +14,7 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._kernels.avg_pool2d_terms cimport plus_zero_sum
+from aclnn_bw._kernels.rows cimport touch_pages
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, element, find_lanes, lane_word, lanes, load, load_lanes, prefetch, prefetch_to_level_2,
     prefetch_to_write, scale, simd_load, simd_slide, store, store_first, sum_bytes, vec, vector, zero,
@@ -33,7 +34,7 @@ cdef struct Walk:
     int64_t windows         # along w
     int64_t first           # the first window of column 0
     int64_t to_down         # elements
-    int64_t ahead           # bytes from what is read to what the next plane reads, for the prefetcher
+    int64_t ahead           # bytes from what is read to what the next plane reads, for the prefetcher; or 0
     double factor
     const void* limit
 
@@ -105,16 +106,18 @@ cdef inline void walk_block(const Walk* w, element* to, int64_t column, int64_t 
     for v in range(blocks):
         for k in range(taps - 1):
             held[v * MOST_TAPS + k] = zero(width)
-    to += column
     if w.limit != NULL and <const element*>w.limit - to < 2 * far:
-        far = 0     # no plane follows
+        far = 0     # nothing follows
+    elif w.limit != NULL and column == 0 and not by_terms and (VECTOR_BYTES == 64 or element is double):
+        touch_pages(<char*>(to + far), far * <int64_t>sizeof(element))
+    to += column
     while row < end:
-        # Two planes of doubles and their results can exceed the L1 cache: the next waits in L2.
-        if not by_terms and element is double:
-            prefetch_to_level_2(source + ahead)
-        elif not by_terms:
-            prefetch(source + ahead)
         if 0 <= row < windows_down:
+            # Two planes of doubles and their results can exceed the L1 cache: the next waits in L2.
+            if not by_terms and element is double:
+                prefetch_to_level_2(source + ahead)
+            elif not by_terms:
+                prefetch(source + ahead)
             if SLIDES:
                 low[0] = window_term(w, source, 0, <const lanes*>some, by_terms, edge, to, width)
                 low[1] = window_term(w, source, single, <const lanes*>some, by_terms, edge, to, width)

@@ -41,7 +41,7 @@ from aclnn_bw._kernels.max_pool2d_indices cimport (
 from aclnn_bw._kernels.max_pool2d_rows cimport (
     Unit, first_unit, load_channels, next_unit, pack_row, store_sums,
 )
-from aclnn_bw._kernels.rows cimport bfloat, element, half, real, store_row
+from aclnn_bw._kernels.rows cimport bfloat, element, half, real, store_row, touch_pages
 from aclnn_bw._kernels.simd cimport CHOOSES_HALVES, VECTOR_BYTES
 
 cdef enum:
@@ -335,10 +335,10 @@ cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_outpu
     cdef char* to
     cdef Ways ways = find_ways(plan, summed, <const element*>NULL)
     cdef Plane plane
-    # The last channels of all have none to fetch after them.
+    # The last channels of all have none to fetch after them; of long planes the next rows are fetched.
     cdef int64_t ahead = count if VECTOR_BYTES < 64 and one_team else <int64_t>TEAM
     if <const char*>source_end - <const char*>grad_output__chw < (
-            2 * count * pool.pooled_strides[1] * <int64_t>sizeof(element)):
+            (count + ahead) * pool.pooled_strides[1] * <int64_t>sizeof(element)):
         ahead = 0
     start_plane(&plane, plan, &ways, scratch, ahead, summed, <const element*>NULL)
     while ih < end:
@@ -377,6 +377,14 @@ cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_outpu
     return True
 
 
+cdef void touch_unit(const MaxPool2d* pool, const Unit* u, element* grad_input__nchw) noexcept nogil:
+    """The pages of what the unit makes."""
+    cdef int64_t lane
+    for lane in range(u.lanes):
+        touch_pages(<char*>(grad_input__nchw + u.image + lane * pool.image_strides[1] + u.ih * pool.image_strides[2]),
+                    u.rows * pool.w.size * <int64_t>sizeof(element))
+
+
 cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                     const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
@@ -388,12 +396,22 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
     cdef int64_t lane, place
     cdef bint whole
     cdef Unit u = first_unit(pool, data[2], begin)
+    cdef Unit next
+    cdef bint touches = ((plan.far or one_team) and pool.image_strides[3] == 1
+                         and pool.image_strides[2] == pool.w.size)
+    if touches:
+        touch_unit(pool, &u, <element*>data[3])
     if plan.known == SAME:
         fill_edges(<uint16_t*>(scratch + plan.at_edges), pool.w.size)
     if pool.argmax:
         fill_windows(pool, &plan.windows, scratch, False)
     while begin < end:
         begin += 1
+        if touches and begin < end:
+            # It is fetched ahead.
+            next = u
+            next_unit(pool, data[2], &next)
+            touch_unit(pool, &next, <element*>data[3])
         grad_output__chw = <const element*>data[0] + u.pooled
         grad_input__chw = <element*>data[3] + u.image
         lane = 0

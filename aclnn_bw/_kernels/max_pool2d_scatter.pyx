@@ -15,19 +15,19 @@ which kernels come here.
 
 The sums lie in the scratch, or, if its rows follow each other and need not be narrowed, in gradInput itself. A band is
 walked in blocks of windows: the rows that a block is the first to reach are cleared before it, those that it is the
-last to reach are stored behind it, so that both find the caches as they left them. The scratch holds the rows of some
-blocks; at its end the rows that the next block reaches too go to where it begins. Of few windows in 16 bits the sums
-are marked: gradInput is cleared, and has each sum as soon as there is one. An argmax mask is checked before its windows
-are summed (max_pool2d_indices.pxd).
+last to reach are stored behind it, so that both find the caches as they left them; small bands are cleared and stored
+in one go. The scratch holds the rows of some blocks; at its end the rows that the next block reaches too go to where it
+begins. Of few windows in 16 bits the sums are marked: gradInput is cleared, and has each sum as soon as there is one.
+An argmax mask is checked before its windows are summed (max_pool2d_indices.pxd).
 
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. Words are read at k < K and p < Ho*Wo only, but for vectors that reach beyond a
 row without leaving the table (max_pool2d_places.pxd). An index has been found in its window; if a window reaches out of
 the band, it is compared with the block's bounds besides. The sums of kernel columns lie H*W apart, which is added to an
 index at most twice. The place of a bit is the element behind the block's sums if its row or column is
-outside: it is cleared with the next rows, or is the last of the scratch. Sums in gradInput have no such element, and so
-each place is compared with their number. The rows of a block, counted from those that the scratch keeps, are no more
-than the plan's block*stride + longest; where the scratch holds less, it holds a whole band.
+outside: it is cleared with the next rows, or lies behind all that are stored. Sums in gradInput have no such element,
+and so each place is compared with their number. The rows of a block, counted from those that the scratch keeps, are no
+more than the plan's block*stride + longest; where the scratch holds less, it holds a whole band.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 from libc.string cimport memmove, memset
@@ -49,6 +49,7 @@ from aclnn_bw._kernels.rows cimport bfloat, element, half, real
 cdef enum:
     SMALL_BYTES = 786432    # of sums in gradInput that are cleared in one go: they stay in an L2 cache
     SMALL_SUMS = 131072     # the same of the scratch, that are stored in one go too
+    MOST_POSITIONS = 32767  # whose places 16 bits count (max_pool2d_plan.pyx)
     LARGE_KERNEL = 36       # positions, from whose number on words are read in runs: 0.6 to 0.95 of the time, else 1.1
 
 # A band of the planes of a group, and where its gradients and sums lie.
@@ -332,8 +333,10 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
     cdef int64_t last = end_window(h, end - 1)
     cdef int64_t oh_end, reached, done
     cdef int64_t size = b.count * b.sum_pitch * <int64_t>sizeof(term)
-    # Sums that stay in a cache are cleared in one go; those of the scratch are stored in one go, too.
-    cdef bint whole = not (b.in_place or b.marked) and b.rows <= plan.rows and size <= SMALL_SUMS
+    # Sums that stay in a cache are cleared in one go; those of the scratch are stored in one go, too, if 16 bits count
+    # the positions of the band.
+    cdef bint at_once = (not (b.in_place or b.marked) and b.rows <= plan.rows and size <= SMALL_SUMS
+                         and b.rows * width <= MOST_POSITIONS)
     cdef bint small = b.in_place and b.sum_pitch == b.rows * width and size <= SMALL_BYTES
     while closed < end:
         oh_end = least(oh + plan.block, last)
@@ -343,7 +346,7 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
         reached = most(done, least((oh_end - 1) * h.stride - h.pad + h.kernel, end))
         if plan.apart > 0:
             b.top = b.ih
-        if whole or plan.apart > 0:
+        if at_once or plan.apart > 0:
             # What lies outside goes behind all sums: no rows are cleared later.
             reached = end
             done = end if oh_end == last else b.ih

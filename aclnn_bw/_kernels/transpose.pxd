@@ -104,16 +104,17 @@ cdef inline void turn_wide(moved* to, int64_t to_pitch, const moved* source, int
 cdef inline void turn_blocks(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
                              int64_t columns, bint sum, const void* end, turned* width) noexcept nogil:
     """At least a block of rows and columns: as many rows as a vector holds cells, 16 bytes of columns. Rows further on
-    are fetched, but nothing behind `end`, or at all if that is NULL."""
+    are fetched, but nothing behind `end`, or at all if that is NULL or rows descend in memory."""
     cdef int64_t tall = <int64_t>(sizeof(turned) // sizeof(moved))
     cdef int64_t wide = <int64_t>(16 // sizeof(moved))
     # A prefetch of memory that is not there takes 50 times as long as one that hits: the page is looked up each time.
     cdef int64_t room = (<const char*>end - <const char*>source) // <int64_t>sizeof(moved) if end != NULL else 0
+    cdef bint ahead = end != NULL and pitch > 0
     cdef int64_t a = 0
     cdef int64_t b, i, j, k
     while a < rows:
         i = least(a, rows - tall)
-        for k in range(tall if (i + ROWS_AHEAD + tall - 1) * pitch + columns <= room else 0):
+        for k in range(tall if ahead and (i + ROWS_AHEAD + tall - 1) * pitch + columns <= room else 0):
             j = 0
             while j < columns:
                 prefetch_to_level_2(source + (i + ROWS_AHEAD + k) * pitch + j)
