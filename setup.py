@@ -49,9 +49,10 @@ UNIT_FLAGS = {
     "im2col": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     # The transposition that all forms call would be there twice: a third of the code.
     "im2col_last": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-ipa-cp-clone"],
-    "max_pool2d_scatter": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
-    # A form that has one caller would be spilled with all else in it.
+    # A form that has one caller would be spilled with all else in it; of SCATTER, a small one that has some.
     "max_pool2d_gather": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-inline-functions-called-once"],
+    "max_pool2d_scatter": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-inline-functions-called-once",
+                           "-fno-inline-functions"],
 }
 # With less optimisation the sums of a block, which are arrays, would stay in memory.
 WHOLE_FLOOR = {"max_pool2d_gather"}

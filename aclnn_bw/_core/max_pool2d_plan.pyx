@@ -69,6 +69,8 @@ cdef enum:
     EACH_COLUMNS = 65536            # of sums that EACH makes at a time
     LANE_MASKS = 64                 # bytes of vectors whose comparison leaves a mask of lanes (AVX-512)
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
+    CROWD = 9                       # windows of a position, beyond which most neighbours have the same maximum
+    FEW_BYTES = 32768               # of the sums of a plane that is scattered whole: an L1 cache
     MOST_POSITIONS = 32767          # of a band of which 16 bits count the places
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     MARKED = 8                      # positions to a window, from which on most have no sum
@@ -212,18 +214,16 @@ cdef bint divides_exactly(const MaxPool2d* pool) noexcept nogil:
             and pool.h.kernel * pool.w.size * pool.w.size < 1 << RECIPROCAL_BITS)
 
 
-cdef int64_t place_windows(const MaxPool2d* pool, MaxPool2dWindows* windows, int64_t apart,
+cdef int64_t place_windows(const MaxPool2d* pool, MaxPool2dWindows* windows, int64_t planes, int64_t apart,
                            int64_t size) noexcept nogil:
-    """The place of what an argmax index is compared with; whether the windows of a plane are listed."""
+    """The place of what an argmax index is compared with; whether the windows of a plane are listed, and of how many:
+    `planes`, or one."""
     cdef int64_t count = pool.h.out * pool.w.out
     cdef int64_t width = pool.w.size
     cdef int64_t lists = 0
     if count <= LISTED_WINDOWS and (pool.h.kernel > 3 or pool.w.out < LONG_LISTED) and divides_exactly(pool):
         windows.reciprocal = <uint32_t>ceil_div(1 << RECIPROCAL_BITS, width)
-        windows.listed = least(pool.lanes, pool.channels)
-        if (pool.algorithm == GATHER or apart > 0 or windows.listed * count > LISTED_WINDOWS
-                or pool.units < UNITS_PER_THREAD):
-            windows.listed = 1
+        windows.listed = planes if planes * count <= LISTED_WINDOWS and pool.units >= UNITS_PER_THREAD else 1
         lists = 3 * windows.listed + (1 if apart > 0 else 0)
     return place(&windows.at_columns, size, (2 * pool.w.out + lists * count) * 4)
 
@@ -265,7 +265,7 @@ cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t ite
     if plan.known == SAME:
         size = place(&plan.at_edges, size, (w.size + 1) * 2)
     if pool.argmax:
-        size = place_windows(pool, &plan.windows, 0, size)
+        size = place_windows(pool, &plan.windows, 1, 0, size)
     if pool.packed:
         size = place_indices(pool, plan.team, rows, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
@@ -364,6 +364,37 @@ cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
     return item == 2 and not pool.disjoint and MARKED * pool.h.out * pool.w.out <= pool.h.size * pool.w.size
 
 
+cdef int64_t few_planes(const MaxPool2d* pool, int64_t together, int64_t item, int64_t real) noexcept nogil:
+    """How many planes of indices are scattered at a time, or 0 if they are too large. Each step finds in the L1 cache
+    what the one before has left there: as many planes as are added together, and more of few windows, whose steps take
+    longer to begin."""
+    cdef int64_t windows = pool.h.out * pool.w.out
+    cdef int64_t plane = pool.h.size * pool.w.size * (item if pool.disjoint else real)
+    cdef int64_t few = together
+    if not pool.argmax or pool.bands > 1 or plane > FEW_BYTES:
+        return 0
+    if windows <= LANES or pool.pooled_strides[3] != 1 or pool.image_strides[3] != 1 or pool.index_strides[3] != 1:
+        few = LANES     # where channels may lie side by side a line is read once, not once for each
+    elif windows <= 4 * LANES:
+        few = LANES // 2
+    return least(pool.lanes, least(few, most(together, quotient(FEW_BYTES, plane))))
+
+
+cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
+    """The scratch of SCATTER of whole planes of indices."""
+    cdef MaxPool2d* pool = &plan.pool
+    cdef int64_t size = 0
+    plan.row_pitch = pool.h.out * pool.w.out
+    plan.sum_pitch = pool.h.size * pool.w.size
+    plan.marked = marks_sums(pool, item)
+    size = place(&plan.at_rows, size, plan.few * plan.row_pitch * real)
+    size = place(&plan.at_sums, size, plan.few * plan.sum_pitch * real)
+    size = place_windows(pool, &plan.windows, plan.few, 0, size)
+    if pool.packed:
+        size = place_indices(pool, plan.few, pool.h.out, size)
+    return place(&plan.at_cells, size, most(pool.w.size, plan.few * plan.row_pitch) * item)
+
+
 cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t item, int64_t real,
                           bint apart) noexcept nogil:
     """The bands and the scratch of SCATTER: the sums of the rows that some blocks of windows reach, of as many channels
@@ -379,6 +410,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     cdef int64_t fit, kept, rows = 0, size = 0
     cdef bint split
     pool.algorithm = SCATTER
+    plan.together = TEAM if h.terms * w.terms > CROWD else 2
     # Of tall kernels in bands of a row each window would be found again for every row.
     plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
                    and 8 * counted >= h.kernel and not leaves_vectors_empty(pool, item))
@@ -417,6 +449,9 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             pool.units *= pool.bands
         if split:
             kept = band
+        plan.few = few_planes(pool, plan.together, item, real)
+        if plan.few > 0:
+            return plan_few(plan, item, real)
     plan.rows = least(kept, band)
     if pool.packed:
         # Fewer channels at a time, of which the rows of windows fit; of the tallest kernels not even one's do.
@@ -440,7 +475,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
         size = place(&plan.at_places, size, PLACE_WORDS * BLOCK * 2)        # apart: TEAM places of 4 bytes
     size = place(&plan.at_sums, size, plan.sweep * plan.sum_pitch * real)
     if pool.argmax:
-        size = place_windows(pool, &plan.windows, plan.apart, size)
+        size = place_windows(pool, &plan.windows, 1, plan.apart, size)
     if pool.packed:
         size = place_indices(pool, least(pool.lanes, pool.channels), rows, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)

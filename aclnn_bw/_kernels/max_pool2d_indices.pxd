@@ -7,7 +7,7 @@ list of the windows of a plane: the distance is at most that of its last positio
 plane at most that of its last column. What tells a miss is the sign of a difference of numbers below 2**31, or of the
 distance itself. Positions of a plane fit int32, which the core has checked.
 """
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport RECIPROCAL_BITS, MaxPool2d, MaxPool2dWindows, PoolAxis
@@ -268,6 +268,18 @@ cdef inline int32_t narrow_index(int64_t index) noexcept nogil:
     return <int32_t>index if index >> 31 == 0 else -1
 
 
+cdef inline void narrow_indices(int32_t* to, const int64_t* source, int64_t n) noexcept nogil:
+    """to[:n] = source[:n], narrowed. Nearly always all of them fit."""
+    cdef uint64_t any = 0
+    cdef int64_t i
+    for i in range(n):
+        to[i] = <int32_t>source[i]
+        any |= <uint64_t>source[i]
+    if any >> 31 != 0:
+        for i in range(n):
+            to[i] = narrow_index(source[i])
+
+
 cdef inline const char* packed_indices(const MaxPool2d* pool, const char* at, int64_t lanes, int64_t oh, int64_t end,
                                        char* scratch) noexcept nogil:
     """Copy rows [oh, end) of windows of the planes from `at` on: int32, row behind row; returns where the row of window
@@ -293,8 +305,7 @@ cdef inline const char* packed_indices(const MaxPool2d* pool, const char* at, in
             to = first + lane * pool.index_pitch + row * n
             source = at + item * (lane * pool.index_strides[1] + (oh + row) * down)
             if item == 8 and along == 8:
-                for i in range(n):
-                    to[i] = narrow_index((<const int64_t*>source)[i])
+                narrow_indices(to, <const int64_t*>source, n)
             elif item == 8:
                 for i in range(n):
                     to[i] = narrow_index((<const int64_t*>(source + i * along))[0])

@@ -103,23 +103,30 @@ cdef inline void scatter_indices(term* sums, int64_t sum_pitch, uint32_t low, ui
 
 
 cdef inline void scatter_some(term* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const term* grad,
-                              int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t channels, int64_t n,
-                              bint whole, element* marks, int64_t mark_pitch) noexcept nogil:
-    """The same of any number of channels."""
-    while channels >= TOGETHER:
-        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, TOGETHER, whole, marks,
-                        mark_pitch)
-        sums += TOGETHER * sum_pitch
-        grad += TOGETHER * grad_pitch
-        mask += 4 * TOGETHER * mask_pitch
-        marks += TOGETHER * mark_pitch
-        channels -= TOGETHER
-    if channels == 3:
-        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 3, whole, marks, mark_pitch)
-    elif channels == 2:
-        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 2, whole, marks, mark_pitch)
-    elif channels == 1:
-        scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 1, whole, marks, mark_pitch)
+                              int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t channels,
+                              int64_t together, int64_t n, bint whole, element* marks,
+                              int64_t mark_pitch) noexcept nogil:
+    """The same of any number of channels, up to `together` side by side."""
+    cdef int64_t some
+    while channels > 0:
+        some = least(channels, together)
+        if some == TOGETHER:
+            scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, TOGETHER, whole, marks,
+                            mark_pitch)
+        elif some == 3:
+            scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 3, whole, marks,
+                            mark_pitch)
+        elif some == 2:
+            scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 2, whole, marks,
+                            mark_pitch)
+        else:
+            scatter_indices(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, n, 1, whole, marks,
+                            mark_pitch)
+        sums += some * sum_pitch
+        grad += some * grad_pitch
+        mask += 4 * some * mask_pitch
+        marks += some * mark_pitch
+        channels -= some
 
 
 # --- places by bits -------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ which kernels come here.
     path            when
     scatter_places  bits of kernels of up to 16x16: the places of a block of windows are found for 16 channels at a time
     scatter_words   bits of larger kernels, and channels that have not one bit in each window: set bits are walked
-    scatter_rows    indices, added as they are, four channels side by side
+    scatter_few     indices of planes whose sums the L1 cache holds, a few planes at a time
+    scatter_rows    indices of larger ones
     scatter_apart   indices of 3 columns at stride 1 and padding 1 in short rows: sums of its own for each kernel column
                     keep GATHER's order, for a position meets ascending windows at descending columns
     scatter_planes  PLANES: bits of whole planes of few windows, or of small ones under kernels beyond 16x16
@@ -23,11 +24,11 @@ An argmax mask is checked before its windows are summed (max_pool2d_indices.pxd)
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. Words are read at k < K and p < Ho*Wo only, but for vectors that reach beyond a
 row without leaving the table (max_pool2d_places.pxd). An index has been found in its window; if a window reaches out of
-the band, it is compared with the block's bounds besides. The sums of kernel columns lie H*W apart, which is added to an
-index at most twice. The place of a bit is the element behind the block's sums if its row or column is
-outside: it is cleared with the next rows, or lies behind all that are stored. Sums in gradInput have no such element,
-and so each place is compared with their number. The rows of a block, counted from those that the scratch keeps, are no
-more than the plan's block*stride + longest; where the scratch holds less, it holds a whole band.
+the band, it is compared with the block's bounds besides, and whole planes are one band. The sums of kernel columns lie
+H*W apart, which is added to an index at most twice. The place of a bit is the element behind the block's sums if its
+row or column is outside: it is cleared with the next rows, or lies behind all that are stored. Sums in gradInput have
+no such element, and so each place is compared with their number. The rows of a block, counted from those that the
+scratch keeps, are no more than the plan's block*stride + longest; where the scratch holds less, it holds a whole band.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 from libc.string cimport memmove, memset
@@ -184,6 +185,19 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* 
         start += n
 
 
+cdef void scatter_channels(int64_t together, term* sums, int64_t sum_pitch, uint32_t low, uint32_t size,
+                           const term* grad, int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t channels,
+                           int64_t n, bint whole, element* marks, int64_t mark_pitch) noexcept nogil:
+    """scatter_some, compiled by itself: among the names of a caller its loop found no registers, and took 1.4 times as
+    long (UNIT_FLAGS of setup.py keep it apart)."""
+    if whole:
+        scatter_some(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, channels, together, n, True, marks,
+                     mark_pitch)
+    else:
+        scatter_some(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, channels, together, n, False,
+                     marks, mark_pitch)
+
+
 cdef bint scatter_apart(const MaxPool2dScatterPlan* plan, const Band* b, real* sums, const real* grad,
                         uint32_t* places, const char* scratch, int64_t oh, int64_t oh_end) noexcept nogil:
     """Rows [oh, oh_end) of windows, no more than a block, each kernel column in sums of its own. False if it has met an
@@ -203,9 +217,9 @@ cdef bint scatter_apart(const MaxPool2dScatterPlan* plan, const Band* b, real* s
                       <uint32_t>plan.apart):
             return False
         for row in range(quotient(n, width)):
-            scatter_some(sums + j * b.sum_pitch, b.sum_pitch, 0, 0, grad + j * b.grad_pitch + row * b.grad_step,
-                         b.grad_pitch, <const char*>(places + row * width), BLOCK, channels, width, True,
-                         <float*>NULL, 0)
+            scatter_channels(plan.together, sums + j * b.sum_pitch, b.sum_pitch, 0, 0,
+                             grad + j * b.grad_pitch + row * b.grad_step, b.grad_pitch,
+                             <const char*>(places + row * width), BLOCK, channels, width, True, <float*>NULL, 0)
         j += channels
     return True
 
@@ -238,15 +252,10 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
     cdef int64_t n = (oh_end - oh) * pool.w.out
     cdef int64_t width = n if b.grad_step == pool.w.out else pool.w.out
     cdef int64_t row
-    cdef const char* mask
     for row in range(quotient(n, width)):
-        mask = b.mask + 4 * (b.lane * pitch + oh * pool.w.out + row * width)
-        if whole:
-            scatter_some(sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count,
-                         width, True, marks, b.mark_pitch)
-        else:
-            scatter_some(sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch, mask, pitch, b.count,
-                         width, False, marks, b.mark_pitch)
+        scatter_channels(plan.together, sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch,
+                         b.mask + 4 * (b.lane * pitch + oh * pool.w.out + row * width), pitch, b.count, width, whole,
+                         marks, b.mark_pitch)
 
 
 cdef inline void scatter_some_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
@@ -376,18 +385,12 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
 
 
 cdef bint whole_mask(const MaxPool2dScatterPlan* plan, const Band* b, const char* scratch) noexcept nogil:
-    """Whether all indices that the band reads lie in their windows: those of all channels in one go, if they are
-    listed, and if some do not, of each."""
-    cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t windows = pool.h.out * pool.w.out
-    cdef const char* mask = b.mask + 4 * b.lane * pool.index_pitch
+    """Whether all indices that the band reads lie in their windows."""
+    cdef const PoolAxis* h = &plan.pool.h
     cdef int64_t j
-    if plan.windows.listed >= b.count and pool.bands == 1 and pool.index_pitch == windows and not misses(
-            pool, &plan.windows, mask, scratch, 0, b.count * windows):
-        return True
     for j in range(b.count):
-        if check_indices(plan, mask + 4 * j * pool.index_pitch, scratch, first_window(&pool.h, b.ih),
-                         end_window(&pool.h, b.ih + b.rows - 1)) >= 0:
+        if check_indices(plan, b.mask + 4 * (b.lane + j) * plan.pool.index_pitch, scratch, first_window(h, b.ih),
+                         end_window(h, b.ih + b.rows - 1)) >= 0:
             return False
     return True
 
@@ -432,6 +435,75 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
             if term is not uint16_t:
                 join_planes(plan, &b, to__hw, sums, cells)
         b.lane += b.count
+    return True
+
+
+cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const char* at,
+                      element* grad_input__chw, char* scratch, int64_t count, const char* source_end,
+                      const term* kind) noexcept nogil:
+    """Whole planes of indices, `count` of them. False if it has met an index outside its window."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t windows = plan.row_pitch
+    cdef int64_t plane = plan.sum_pitch
+    cdef int64_t index_pitch = pool.index_pitch
+    cdef int64_t image_pitch = pool.image_strides[1]
+    cdef int64_t grad_pitch = windows
+    cdef int64_t sum_pitch = plane
+    cdef bint native = summed_there(pool, kind, grad_output__chw)
+    cdef bint dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
+    cdef bint marked = plan.marked and dense
+    cdef bint in_place = dense and (native or term is uint16_t)
+    cdef const term* grad = <const term*>(scratch + plan.at_rows)
+    cdef term* sums = <term*>(scratch + plan.at_sums)
+    cdef element* cells = <element*>(scratch + plan.at_cells)
+    cdef int64_t j
+    if pool.packed:
+        at = packed_indices(pool, at, count, 0, pool.h.out, scratch)
+    if plan.windows.listed < count or index_pitch != windows or misses(pool, &plan.windows, at, scratch, 0,
+                                                                       count * windows):
+        for j in range(count):
+            if check_indices(plan, at + 4 * j * index_pitch, scratch, 0, pool.h.out) >= 0:
+                return False
+    if native and pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out:
+        grad = <const term*>grad_output__chw
+        grad_pitch = pool.pooled_strides[1]
+    else:
+        load_rows(pool, <term*>grad, windows, grad_output__chw, pool.h.out, count, cells, source_end)
+    if marked:
+        for j in range(count):
+            memset(grad_input__chw + j * image_pitch, 0, <size_t>plane * sizeof(element))
+        if term is float:
+            scatter_channels(plan.together, sums, plane, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
+                             grad_input__chw, image_pitch)
+        return True
+    if in_place:
+        sums = <term*>grad_input__chw
+        sum_pitch = image_pitch
+    if sum_pitch == plane:
+        memset(sums, 0, <size_t>(count * plane) * sizeof(term))
+    else:
+        for j in range(count):
+            memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(term))
+    scatter_channels(plan.together, sums, sum_pitch, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
+                     <float*>NULL, 0)
+    if not in_place:
+        store_planes(plan, grad_input__chw, sums, count, pool.h.size, cells)
+    return True
+
+
+cdef bint scatter_whole(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
+                        element* grad_input__chw, char* scratch, const char* source_end,
+                        const term* kind) noexcept nogil:
+    """The planes of a unit, few at a time. False if it has met an index outside its window."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t lane = 0
+    while lane < u.lanes:
+        if not scatter_few(plan, grad_output__chw + lane * pool.pooled_strides[1],
+                           u.at + pool.index_item * lane * pool.index_strides[1],
+                           grad_input__chw + lane * pool.image_strides[1], scratch, least(plan.few, u.lanes - lane),
+                           source_end, kind):
+            return False
+        lane += plan.few
     return True
 
 
@@ -514,6 +586,8 @@ cdef inline bint scatter_unit(const MaxPool2dScatterPlan* plan, const element* g
         return True
     if plan.pool.algorithm == EACH:
         return scatter_each(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
+    if plan.few > 0:
+        return scatter_whole(plan, grad_output__chw, u, grad_input__chw, scratch, source_end, kind)
     return scatter_band(plan, grad_output__chw, u, grad_input__chw, scratch, source_end, kind)
 
 
@@ -531,7 +605,7 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
         fill_windows(pool, &plan.windows, scratch, plan.apart > 0)
     while begin < end:
         begin += 1
-        if pool.packed:
+        if pool.packed and plan.few == 0:
             u.mask = packed_indices(pool, u.at, u.lanes, first_window(&pool.h, u.ih),
                                     end_window(&pool.h, u.ih + u.rows - 1), scratch)
         grad_output__chw = <const element*>data[0] + u.pooled
