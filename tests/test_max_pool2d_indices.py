@@ -185,6 +185,49 @@ def test_the_workspace_of_packed_indices(shape, kernel, padding, last):
 
 
 @every_dtype
+@every_index
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 1, 7), (1, 17, 5, 5), (1, 18, 6, 1), (3, 2, 9, 4), (1, 2, 65, 33), (1, 1, 130, 100)], ids=str
+)
+def test_windows_of_one_position(rng, dtype, index, shape):
+    """gradInput is gradOutput between zeros, -0 as +0; yet each index is looked at."""
+    for number, (stride, ceil_mode) in enumerate(product([1, 2, (1, 2), (2, 1), 3, (5, 2), 11], [False, True])):
+        pool = Pool(shape, 1, stride, 0, ceil_mode)
+        grad, places = pool.gradients(rng, dtype), pool.indices(rng).astype(index)
+        grad.reshape(-1)[::3] = -0.0
+        rows, columns = reference.pair(stride)
+        expected = np.zeros(shape, grad.dtype)
+        expected[:, :, ::rows, ::columns] = grad + np.zeros((), grad.dtype)
+        for layout in LAYOUTS:
+            found = Guarded(shape, grad.dtype, layout, 1)
+            with a.num_threads(1 + number % 2):
+                backward(pool, guarded_copy(grad, [*LAYOUTS][number % len(LAYOUTS)], 1).view, places, out=found.view)
+            found.assert_outside_untouched()
+            assert_same_bytes(np.ascontiguousarray(found.view), expected)
+        wrong = places.copy()
+        wrong.reshape(-1)[rng.integers(wrong.size)] += 1
+        with refusal(INVALID, "must lie inside window"):
+            backward(pool, grad, wrong)
+
+
+@every_index
+@pytest.mark.parametrize("kernel", [2, 3, 5])
+@pytest.mark.parametrize("side", [6, 9, 14, 30, 60])
+def test_each_plane_of_few_is_checked(rng, index, kernel, side):
+    """Planes are checked few at a time: the one bad index, in whichever, is the one that the refusal names."""
+    pool = Pool((2, 19, side, side), kernel, 2, 0)
+    grad, places = pool.gradients(rng, "float32"), pool.indices(rng).astype(index)
+    for plane in (0, 1, 6, 15, 16, 18, 37):
+        for bad in (-1, side * side, 2**31 - 1, *([2**31, 2**32, -(2**63)] if index is np.int64 else [])):
+            wrong = places.copy()
+            n, c = divmod(plane, 19)
+            wrong[n, c, -1, -1] = bad
+            oh, ow = (size - 1 for size in pool.output_shape[2:])
+            with refusal(INVALID, rf"\[{n}, {c}, {oh}, {ow}\] = {bad}:"):
+                backward(pool, grad, wrong)
+
+
+@every_dtype
 @pytest.mark.parametrize("apart", ["nothing", "maxima", "indices", "images"])
 def test_images_of_few_channels(rng, dtype, apart):
     """Their planes are one row of planes, unless an image is followed by something else in one of the tensors."""

@@ -114,6 +114,7 @@ cdef struct MaxPool2dScatterPlan:
     bint placed             # the places of maxima are found for all channels of a group at a time
     bint marked             # so few windows that sums are stored as they are made, among zeros
     int64_t few             # whole planes of indices that are checked, cleared and scattered at a time, or 0
+    bint spread             # windows of one position each: gradients are spread over gradInput
     int64_t together        # channels whose indices are added side by side
     int64_t apart           # elements between the sums of two kernel columns, or 0 where they are one
     int64_t block           # rows of windows that are read at a time

@@ -70,6 +70,8 @@ cdef enum:
     LANE_MASKS = 64                 # bytes of vectors whose comparison leaves a mask of lanes (AVX-512)
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
     CROWD = 9                       # windows of a position, beyond which most neighbours have the same maximum
+    SPREAD_ROW = 32                 # columns
+    SPREAD_WINDOWS = 65536          # whose gradients are in the scratch if they must be settled or packed
     FEW_BYTES = 32768               # of the sums of a plane that is scattered whole: an L1 cache
     MOST_POSITIONS = 32767          # of a band of which 16 bits count the places
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
@@ -364,20 +366,30 @@ cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
     return item == 2 and not pool.disjoint and MARKED * pool.h.out * pool.w.out <= pool.h.size * pool.w.size
 
 
-cdef int64_t few_planes(const MaxPool2d* pool, int64_t together, int64_t item, int64_t real) noexcept nogil:
+cdef int64_t few_planes(const MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
     """How many planes of indices are scattered at a time, or 0 if they are too large. Each step finds in the L1 cache
     what the one before has left there: as many planes as are added together, and more of few windows, whose steps take
     longer to begin."""
+    cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t windows = pool.h.out * pool.w.out
     cdef int64_t plane = pool.h.size * pool.w.size * (item if pool.disjoint else real)
-    cdef int64_t few = together
-    if not pool.argmax or pool.bands > 1 or plane > FEW_BYTES:
+    cdef int64_t few = plan.together
+    if not pool.argmax or pool.bands > 1 or (plane > FEW_BYTES and not plan.spread):
         return 0
     if windows <= LANES or pool.pooled_strides[3] != 1 or pool.image_strides[3] != 1 or pool.index_strides[3] != 1:
         few = LANES     # where channels may lie side by side a line is read once, not once for each
     elif windows <= 4 * LANES:
         few = LANES // 2
-    return least(pool.lanes, least(few, most(together, quotient(FEW_BYTES, plane))))
+    return least(pool.lanes, least(few, most(plan.together, quotient(FEW_BYTES, plane))))
+
+
+cdef bint spreads(const MaxPool2d* pool) noexcept nogil:
+    """Whether windows have one position each, so that an index says nothing new once it is checked: gradients are
+    spread over the rows of gradInput, which are stored once: 0.4 to 0.9 of the time, but for short rows with gaps."""
+    return (pool.argmax and pool.kernel_size == 1 and not pool.reduced
+            and pool.h.out * pool.w.out <= SPREAD_WINDOWS
+            and (pool.w.size >= SPREAD_ROW or (pool.h.out == pool.h.size and pool.w.out == pool.w.size))
+            and pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size)
 
 
 cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
@@ -388,7 +400,8 @@ cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) no
     plan.sum_pitch = pool.h.size * pool.w.size
     plan.marked = marks_sums(pool, item)
     size = place(&plan.at_rows, size, plan.few * plan.row_pitch * real)
-    size = place(&plan.at_sums, size, plan.few * plan.sum_pitch * real)
+    if not plan.spread:
+        size = place(&plan.at_sums, size, plan.few * plan.sum_pitch * real)
     size = place_windows(pool, &plan.windows, plan.few, 0, size)
     if pool.packed:
         size = place_indices(pool, plan.few, pool.h.out, size)
@@ -449,7 +462,8 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             pool.units *= pool.bands
         if split:
             kept = band
-        plan.few = few_planes(pool, plan.together, item, real)
+        plan.spread = spreads(pool)
+        plan.few = few_planes(plan, item, real)
         if plan.few > 0:
             return plan_few(plan, item, real)
     plan.rows = least(kept, band)
@@ -581,7 +595,7 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
         scratch = plan_last_sums(<MaxPool2dLastPlan*>plan, context, item, real, known == SAME and compact)
         if scratch >= 0:
             return scratch
-    if compact and fills_vectors(pool, known, item) and (
+    if compact and fills_vectors(pool, known, item) and not spreads(pool) and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
             (context.kernels.vector_bytes == LANE_MASKS and not (pool.argmax and pool.w.out < LANES))
             or not scatters_sooner(pool, known, item, real)):
