@@ -376,8 +376,14 @@ cdef int64_t few_planes(const MaxPool2dScatterPlan* plan, int64_t item, int64_t 
     cdef int64_t few = plan.together
     if not pool.argmax or pool.bands > 1 or (plane > FEW_BYTES and not plan.spread):
         return 0
-    if windows <= LANES or pool.pooled_strides[3] != 1 or pool.image_strides[3] != 1 or pool.index_strides[3] != 1:
-        few = LANES     # where channels may lie side by side a line is read once, not once for each
+    if pool.image_strides[3] != 1:
+        few = TEAM      # they write to the same lines, of which some rows' are written soon after each other
+        if few * plane > CHUNK_BYTES:
+            return 0
+    if not plan.spread and (pool.pooled_strides[3] != 1 or pool.index_strides[3] != 1):
+        return pool.lanes       # where channels may lie side by side a line is read once, not once for each
+    if windows <= LANES:
+        few = LANES
     elif windows <= 4 * LANES:
         few = LANES // 2
     return least(pool.lanes, least(few, most(plan.together, quotient(FEW_BYTES, plane))))
@@ -450,7 +456,8 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
                  or (pool.packed and least(pool.lanes, TEAM) * h.out * w.out * 4 > SCRATCH_BYTES))
         if split:
             band = least(band, fit)
-        band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
+        plan.spread = spreads(pool)
+        band = split_rows(pool, h.size, band, 1 if plan.spread else threads, h.kernel - h.stride)
         if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
             # Then no window need reach from one band into the next.
             pool.units = quotient(pool.units, pool.bands)
@@ -462,7 +469,6 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
             pool.units *= pool.bands
         if split:
             kept = band
-        plan.spread = spreads(pool)
         plan.few = few_planes(plan, item, real)
         if plan.few > 0:
             return plan_few(plan, item, real)
