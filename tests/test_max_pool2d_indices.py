@@ -206,7 +206,8 @@ def test_windows_of_one_position(rng, dtype, index, shape):
             assert_same_bytes(np.ascontiguousarray(found.view), expected)
         wrong = places.copy()
         wrong.reshape(-1)[rng.integers(wrong.size)] += 1
-        with refusal(INVALID, "must lie inside window"):
+        n, c, oh, ow = np.argwhere(wrong != places)[0]
+        with refusal(INVALID, rf"\[{n}, {c}, {oh}, {ow}\] = "):
             backward(pool, grad, wrong)
 
 
@@ -225,6 +226,26 @@ def test_each_plane_of_few_is_checked(rng, index, kernel, side):
             oh, ow = (size - 1 for size in pool.output_shape[2:])
             with refusal(INVALID, rf"\[{n}, {c}, {oh}, {ow}\] = {bad}:"):
                 backward(pool, grad, wrong)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "dtype"),
+    [((1, 2, 256, 256), 1, "float64"), ((3, 16, 128, 128), (1, 2), "float16"), ((2, 16, 90, 90), (2, 1), "bfloat16"),
+     ((5, 16, 64, 64), 2, "float64")],
+    ids=str,
+)  # fmt: skip
+def test_the_workspace_of_whole_planes(shape, kernel, dtype, last):
+    """The same limit holds where all of some planes is in the scratch: gradOutput may have to be transposed."""
+    pool = Pool(shape, kernel, kernel, 0)
+    n, c, h, w = pool.output_shape
+    grad = np.moveaxis(np.empty((n, h, w, c), DTYPES[dtype]), -1, 1) if last else np.empty((n, c, h, w), DTYPES[dtype])
+    indices, to = np.empty((n, c, h, w), np.int64), np.empty(shape, DTYPES[dtype])
+    for threads in (1, 4):
+        with a.soc("Host"), a.num_threads(threads):
+            size, executor = a.aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(grad, to, indices, *pool.lists, to)
+            a.aclDestroyAclOpExecutor(executor)
+        assert size <= threads * ((2 << 20) + 64 * shape[-1])
 
 
 @every_dtype

@@ -88,7 +88,7 @@ cdef struct MaxPool2d:
 # What the indices of an argmax mask are compared with; at_columns is a byte offset in a range's scratch.
 cdef struct MaxPool2dWindows:
     int64_t at_columns      # the windows of a row, then those of the planes that are listed
-    int64_t listed          # planes whose windows are listed: 0, 1 or all of a unit
+    int64_t listed          # planes whose windows are listed: 0, 1 or `few`
     uint32_t reciprocal     # 2**24 / w.size, rounded up
 
 cdef struct MaxPool2dGatherPlan:
@@ -115,7 +115,7 @@ cdef struct MaxPool2dScatterPlan:
     bint marked             # so few windows that sums are stored as they are made, among zeros
     int64_t few             # whole planes of indices that are checked, cleared and scattered at a time, or 0
     bint spread             # windows of one position each: gradients are spread over gradInput
-    int64_t together        # channels whose indices are added side by side
+    int64_t together        # channels whose indices are added side by side: 2 to TEAM
     int64_t apart           # elements between the sums of two kernel columns, or 0 where they are one
     int64_t block           # rows of windows that are read at a time
     int64_t rows            # of sums that the scratch holds

@@ -71,7 +71,7 @@ cdef enum:
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
     CROWD = 9                       # windows of a position, beyond which most neighbours have the same maximum
     SPREAD_ROW = 32                 # columns
-    SPREAD_WINDOWS = 65536          # whose gradients are in the scratch if they must be settled or packed
+    SPREAD_WINDOWS = 65536          # whose gradients and indices the scratch holds
     FEW_BYTES = 32768               # of the sums of a plane that is scattered whole: an L1 cache
     MOST_POSITIONS = 32767          # of a band of which 16 bits count the places
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
@@ -372,30 +372,24 @@ cdef int64_t few_planes(const MaxPool2dScatterPlan* plan, int64_t item, int64_t 
     longer to begin."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t windows = pool.h.out * pool.w.out
-    cdef int64_t plane = pool.h.size * pool.w.size * (item if pool.disjoint else real)
+    cdef int64_t positions = pool.h.size * pool.w.size
+    cdef int64_t plane = positions * (item if pool.disjoint else real)
+    cdef int64_t lanes = least(pool.lanes, pool.channels)
     cdef int64_t few = plan.together
-    if not pool.argmax or pool.bands > 1 or (plane > FEW_BYTES and not plan.spread):
+    if not pool.argmax or pool.bands > 1 or plane > FEW_BYTES:
         return 0
     if pool.image_strides[3] != 1:
         few = TEAM      # they write to the same lines, of which some rows' are written soon after each other
         if few * plane > CHUNK_BYTES:
             return 0
-    if not plan.spread and (pool.pooled_strides[3] != 1 or pool.index_strides[3] != 1):
-        return pool.lanes       # where channels may lie side by side a line is read once, not once for each
+    if pool.pooled_strides[3] != 1 or pool.index_strides[3] != 1:
+        # Where channels may lie side by side a line is read once, not once for each, if the scratch holds them.
+        return least(lanes, quotient(SCRATCH_BYTES, positions * real + windows * (real + 4)))
     if windows <= LANES:
         few = LANES
     elif windows <= 4 * LANES:
         few = LANES // 2
-    return least(pool.lanes, least(few, most(plan.together, quotient(FEW_BYTES, plane))))
-
-
-cdef bint spreads(const MaxPool2d* pool) noexcept nogil:
-    """Whether windows have one position each, so that an index says nothing new once it is checked: gradients are
-    spread over the rows of gradInput, which are stored once: 0.4 to 0.9 of the time, but for short rows with gaps."""
-    return (pool.argmax and pool.kernel_size == 1 and not pool.reduced
-            and pool.h.out * pool.w.out <= SPREAD_WINDOWS
-            and (pool.w.size >= SPREAD_ROW or (pool.h.out == pool.h.size and pool.w.out == pool.w.size))
-            and pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size)
+    return least(lanes, least(few, most(plan.together, quotient(FEW_BYTES, plane))))
 
 
 cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
@@ -411,7 +405,32 @@ cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) no
     size = place_windows(pool, &plan.windows, plan.few, 0, size)
     if pool.packed:
         size = place_indices(pool, plan.few, pool.h.out, size)
-    return place(&plan.at_cells, size, most(pool.w.size, plan.few * plan.row_pitch) * item)
+    return place(&plan.at_cells, size, most(pool.w.size, plan.few * pool.w.out) * item)
+
+
+cdef bint spreads(const MaxPool2d* pool) noexcept nogil:
+    """Whether windows have one position each, so that an index says nothing new once it is checked: gradients are
+    spread over the rows of gradInput, which are stored once: 0.4 to 0.9 of the time, but for short rows with gaps."""
+    return (pool.argmax and pool.kernel_size == 1 and not pool.reduced
+            and pool.h.out * pool.w.out <= SPREAD_WINDOWS
+            and (pool.w.size >= SPREAD_ROW or (pool.h.out == pool.h.size and pool.w.out == pool.w.size))
+            and pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size)
+
+
+cdef int64_t plan_spread(MaxPool2dScatterPlan* plan, int64_t threads, int64_t item, int64_t real) noexcept nogil:
+    """The units and the scratch of SCATTER of windows of one position: planes, of which none is cut."""
+    cdef MaxPool2d* pool = &plan.pool
+    pool.algorithm = SCATTER
+    pool.band = pool.h.size
+    pool.bands = 1
+    if threads > 1 and pool.units < UNITS_PER_THREAD * threads:
+        pool.units = quotient(pool.units, pool.groups) * pool.channels
+        pool.groups = pool.channels
+        pool.lanes = 1
+    plan.spread = True
+    plan.few = least(least(pool.lanes, pool.channels),
+                     most(1, quotient(FEW_BYTES, pool.h.size * pool.w.size * item)))
+    return plan_few(plan, item, real)
 
 
 cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t item, int64_t real,
@@ -433,7 +452,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     # Of tall kernels in bands of a row each window would be found again for every row.
     plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
                    and 8 * counted >= h.kernel and not leaves_vectors_empty(pool, item))
-    # Indices are read by TEAM channels at a time; words, and channels that lie side by side, by all of a group.
+    # Indices of large planes are read by TEAM channels at a time; words, and channels that lie side by side, by all.
     plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
     if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
         plan.sweep = LANES
@@ -456,8 +475,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
                  or (pool.packed and least(pool.lanes, TEAM) * h.out * w.out * 4 > SCRATCH_BYTES))
         if split:
             band = least(band, fit)
-        plan.spread = spreads(pool)
-        band = split_rows(pool, h.size, band, 1 if plan.spread else threads, h.kernel - h.stride)
+        band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
         if pool.bands > 1 and h.kernel <= h.stride <= band and h.pad == 0:
             # Then no window need reach from one band into the next.
             pool.units = quotient(pool.units, pool.bands)
@@ -601,7 +619,9 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
         scratch = plan_last_sums(<MaxPool2dLastPlan*>plan, context, item, real, known == SAME and compact)
         if scratch >= 0:
             return scratch
-    if compact and fills_vectors(pool, known, item) and not spreads(pool) and (
+    if spreads(pool):
+        return plan_spread(<MaxPool2dScatterPlan*>plan, context.threads, item, real)
+    if compact and fills_vectors(pool, known, item) and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
             (context.kernels.vector_bytes == LANE_MASKS and not (pool.argmax and pool.w.out < LANES))
             or not scatters_sooner(pool, known, item, real)):

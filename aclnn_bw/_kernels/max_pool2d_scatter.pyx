@@ -8,6 +8,7 @@ which kernels come here.
     scatter_places  bits of kernels of up to 16x16: the places of a block of windows are found for 16 channels at a time
     scatter_words   bits of larger kernels, and channels that have not one bit in each window: set bits are walked
     scatter_few     indices of planes whose sums the L1 cache holds, a few planes at a time
+    spread_plane    indices of windows of one position, likewise: nothing is added
     scatter_rows    indices of larger ones
     scatter_apart   indices of 3 columns at stride 1 and padding 1 in short rows: sums of its own for each kernel column
                     keep GATHER's order, for a position meets ascending windows at descending columns
@@ -438,6 +439,16 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
     return True
 
 
+cdef inline void clear_planes(term* to, int64_t pitch, int64_t plane, int64_t count) noexcept nogil:
+    """`count` planes become 0, in one go if they lie end to end."""
+    cdef int64_t c
+    if pitch == plane:
+        plane *= count
+        count = 1
+    for c in range(count):
+        memset(to + c * pitch, 0, <size_t>plane * sizeof(term))
+
+
 cdef inline void spread_row(term* to, const term* grad, int64_t stride, int64_t n, int64_t size) noexcept nogil:
     """to[:size] = 0, but to[i*stride] = grad[i] + 0 for i < n; bits have been made so. The last one lies in the row."""
     cdef int64_t i
@@ -458,7 +469,8 @@ cdef inline void spread_row(term* to, const term* grad, int64_t stride, int64_t 
 
 
 cdef void spread_plane(const MaxPool2d* pool, term* to__hw, const term* grad) noexcept nogil:
-    """A plane whose windows have one position each, and so no padding: rows of gradients between rows of zeros."""
+    """A plane whose windows have one position each, and so no padding: rows of gradients between rows of zeros. All
+    lie in it: (out - 1) * stride is less than the size."""
     cdef int64_t width = pool.w.size
     cdef int64_t ih = 0
     cdef int64_t oh, gap
@@ -468,7 +480,7 @@ cdef void spread_plane(const MaxPool2d* pool, term* to__hw, const term* grad) no
     for oh in range(pool.h.out):
         spread_row(to__hw + ih * width, grad + oh * pool.w.out, pool.w.stride, pool.w.out, width)
         ih += 1
-        gap = least(pool.h.stride - 1, pool.h.size - ih) if oh + 1 < pool.h.out else pool.h.size - ih
+        gap = pool.h.stride - 1 if oh + 1 < pool.h.out else pool.h.size - ih
         memset(to__hw + ih * width, 0, <size_t>(gap * width) * sizeof(term))
         ih += gap
 
@@ -509,8 +521,7 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
             spread_plane(pool, <term*>grad_input__chw + j * image_pitch, grad + j * grad_pitch)
         return True
     if marked:
-        for j in range(count):
-            memset(grad_input__chw + j * image_pitch, 0, <size_t>plane * sizeof(element))
+        clear_planes(<uint16_t*>grad_input__chw, image_pitch, plane, count)
         if term is float:
             scatter_channels(plan.together, sums, plane, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
                              grad_input__chw, image_pitch)
@@ -518,11 +529,7 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     if in_place:
         sums = <term*>grad_input__chw
         sum_pitch = image_pitch
-    if sum_pitch == plane:
-        memset(sums, 0, <size_t>(count * plane) * sizeof(term))
-    else:
-        for j in range(count):
-            memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(term))
+    clear_planes(sums, sum_pitch, plane, count)
     scatter_channels(plan.together, sums, sum_pitch, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
                      <float*>NULL, 0)
     if not in_place:
@@ -563,7 +570,6 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
     cdef term* sums = <term*>grad_input__chw
     cdef term* packed = <term*>(scratch + plan.at_rows)
     cdef element* cells = <element*>(scratch + plan.at_cells)
-    cdef int64_t j
     if not (native and grad_dense):
         grad = packed
         grad_pitch = windows
@@ -571,11 +577,7 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
     if not sums_direct:
         sums = <term*>(scratch + plan.at_sums)
         sum_pitch = plane
-    if sum_pitch == plane:
-        memset(sums, 0, <size_t>(u.lanes * plane) * sizeof(term))
-    else:
-        for j in range(u.lanes):
-            memset(sums + j * sum_pitch, 0, <size_t>plane * sizeof(term))
+    clear_planes(sums, sum_pitch, plane, u.lanes)
     scatter_group(sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes)
     if not sums_direct:
         store_planes(plan, grad_input__chw, sums, u.lanes, pool.h.size, cells)
