@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import mmap
 import statistics
 import subprocess
 import sys
@@ -13,19 +14,26 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 import aclnn_bw
 
 from . import command
 from .busy import contestants
 from .cases import bytes_moved
+from .check import Array
 from .growth import FAMILIES, size
 from .machine import environment, summary
+from .operators import OPERATORS
 from .peers import load
+from .problem import DTYPES, Case
 
 _ROOT = Path(__file__).resolve().parent.parent
 _LEGEND = """\
 Medians over processes, in milliseconds. First a process's import, its first call and its second, both small. Then calls
-that keep every result, so that each lies in memory that nobody has touched, and calls into memory made before."""
+that keep every result, so that each lies in memory that nobody has touched, and calls into memory made before. Last
+our calls into new pages, and what it takes alone to touch these: who fetches what is not there yet takes longer than
+both (x: the time of the call into new pages / the sum of the other two)."""
 _CALLS = {
     "ours": (
         "import numpy as np\nimport aclnn_bw\naclnn_bw.set_num_threads({threads})",
@@ -53,6 +61,9 @@ print(times[1] - times[0], times[3] - times[2], times[4] - times[3])
 """
 # Of an average pool k3 s2 p1 in float32: 64 KiB to 64 MiB.
 _FAMILY, _STEPS = "avg", range(3, 9)
+# Of each operator's images, so that results are too large for an allocator to have them ready.
+_IMAGES, _CALLS_INTO_PAGES = 8, 7
+_WIDE = 76
 # What a process may keep, and how many results.
 _KEPT, _MOST = 1 << 30, 32
 
@@ -90,12 +101,55 @@ def touched(who: str, step: int, threads: int) -> tuple[float, float]:
     return statistics.median(into), statistics.median(fresh)
 
 
+def new_pages(array: Array) -> Array:
+    """Give an array of this shape in pages that nobody has touched, as small as the machine has them."""
+    pages = mmap.mmap(-1, array.nbytes)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, np.uint8).view(array.dtype).reshape(array.shape)
+
+
+def into_pages(case: Case, threads: int, calls: int = _CALLS_INTO_PAGES) -> list[float]:
+    """Measure calls into memory made before and into new pages, and the touching of such pages; the seconds of each."""
+    operator = OPERATORS[case.operator]
+    problem = operator.problem(case, DTYPES["float32"], np.random.default_rng(0))
+    outs = operator.outs(problem)
+
+    def called(outs: tuple[Array, ...]) -> float:
+        contestant = operator.ours(problem, outs)
+        assert contestant.into
+        return timeit.timeit(contestant.into.code, globals=dict(contestant.into.names), number=1)
+
+    def touched(outs: tuple[Array, ...]) -> float:
+        start = perf_counter()
+        for out in outs:
+            out.reshape(-1).view(np.uint8)[:: mmap.PAGESIZE] = 0
+        return perf_counter() - start
+
+    with aclnn_bw.num_threads(threads):
+        called(outs)
+        taken = [
+            [called(outs), called(tuple(map(new_pages, outs))), touched(tuple(map(new_pages, outs)))]
+            for _ in range(calls)
+        ]
+    return [statistics.median(times) for times in zip(*taken, strict=True)]
+
+
+def images() -> list[Case]:
+    """Give the cases of the last table."""
+    return [
+        Case(name, (_IMAGES, *shape), attributes)
+        for name, operator in OPERATORS.items()
+        for shape, attributes in operator.images()
+    ]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print both tables; 0."""
+    """Print the tables; 0."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.first",
         description="Time the first call of a process with its imports, and calls whose results lie in memory that "
-        "nobody has touched: ours and PyTorch's, in processes of their own.",
+        "nobody has touched: ours and PyTorch's, in processes of their own; then each operator's into new pages.",
     )
     add = parser.add_argument
     add("--processes", type=int, default=5, metavar="N", help="of each kind (default 5)")
@@ -125,6 +179,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         for step in _STEPS:
             nbytes = bytes_moved(FAMILIES[_FAMILY].case(step, "float32"), "float32")
             show(size(nbytes), partial(first_touch, step=step, threads=options.threads))
+        print(f"\n{_line('', ('out=', 'new pages', 'touching', 'x'), _WIDE)}")
+        for case in images():
+            title = f"{case.operator} {case.title}"
+            into, new, touching = taken = into_pages(case, options.threads)
+            rows.append({"title": title, "seconds": {"ours": taken}})
+            cells = (*(f"{time * 1e3:.3f}" for time in taken), f"{new / (into + touching):.2f}")
+            print(_line(title, cells, _WIDE), flush=True)
+            write({"environment": surroundings, "rows": rows})
     return 0
 
 
@@ -143,8 +205,8 @@ def _heading(names: Sequence[str], *labels: str) -> str:
     return _line("", (f"{name} {label}" for name in names for label in labels))
 
 
-def _line(title: str, cells: Iterable[str]) -> str:
-    return f"{title:<14}" + "".join(f"{cell:>20}" for cell in cells)
+def _line(title: str, cells: Iterable[str], width: int = 14) -> str:
+    return f"{title:<{width}}" + "".join(f"{cell:>{20 if width == 14 else 12}}" for cell in cells)
 
 
 if __name__ == "__main__":

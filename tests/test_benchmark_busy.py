@@ -5,6 +5,7 @@ import os
 import shutil
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import aclnn_bw
 from benchmarks import busy, first, report, streams
 from benchmarks.growth import FAMILIES
+from benchmarks.operators import OPERATORS
 from benchmarks.timing import Statement
 
 SMALL = FAMILIES["avg"].case(0, "float32")
@@ -118,8 +120,23 @@ def test_untouched_memory_is_kept(monkeypatch):
     assert len({array.ctypes.data for array in kept}) > first._MOST
 
 
-def test_first_prints_both_tables_and_writes_the_figures(small, capsys, monkeypatch, tmp_path):
+def test_calls_into_new_pages():
+    """Each result is in pages of its own, and every operator takes part."""
+    assert {case.operator for case in first.images()} == set(OPERATORS)
+    small = [replace(case, shape=(1, 2, *case.shape[2:])) for case in first.images()]
+    for case in small:
+        assert all(seconds > 0 for seconds in first.into_pages(case, 1, 1))
+    array = np.ones((3, 1000), "float16")
+    one, other = first.new_pages(array), first.new_pages(array)
+    assert one.shape == array.shape
+    assert one.dtype == array.dtype
+    assert not np.shares_memory(one, other)
+    assert not one.any()
+
+
+def test_first_prints_its_tables_and_writes_the_figures(small, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(first, "first_call", lambda name, threads: [0.2, 0.001, 1e-6])
+    monkeypatch.setattr(first, "into_pages", lambda case, threads: [0.001, 0.004, 0.003])
     file = tmp_path / "figures.json"
     assert first.main(["--processes", "1", "--threads", "1", "--json", str(file)]) == 0
     rows = json.loads(file.read_text())["rows"]
@@ -127,6 +144,8 @@ def test_first_prints_both_tables_and_writes_the_figures(small, capsys, monkeypa
     assert len(rows[1]["seconds"]["ours"]) == 2
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["a", "small", "call", "200.000", "1.000", "0.001"] in lines
+    assert rows[-1]["seconds"] == {"ours": [0.001, 0.004, 0.003]}
+    assert lines[-1][-4:] == ["1.000", "4.000", "3.000", "1.00"]
 
 
 def test_processes_must_be_some(capsys):

@@ -169,7 +169,7 @@ def test_a_c_program_gets_the_products_precision(program, product, operator):
     for name in call.named("read"):
         if name != "indices":
             call[name][...] = np.random.default_rng(3).standard_normal(call[name].shape)
-    with aclnn_bw.soc(product):
+    with aclnn_bw.soc(product), aclnn_bw.num_threads(1):  # as the program has
         size, executor = call.phase1()
         call.phase2(size, executor)
     rounds = product == "Ascend910" or operator == "AvgPool2dBackward"
@@ -210,7 +210,7 @@ def test_a_c_program_gets_the_refusal_of_a_value(program):
 def test_a_c_program_gets_the_refusal_of_an_index(program):
     call = OPERATORS["MaxPool2dWithMaskBackward"](layout="argmax")
     argmax_indices(call)[0, 2, 1, 1] = 64
-    with aclnn_bw.soc("Host", mask_layout="argmax"):
+    with aclnn_bw.soc("Host", mask_layout="argmax"), aclnn_bw.num_threads(1):  # as the program has
         size, executor = call.phase1()
     with pytest.raises(aclnn_bw.AclnnError, match=bad_index(64, (0, 2, 1, 1))) as refused:
         call.phase2(size, executor)
