@@ -191,7 +191,7 @@ def test_the_workspace_of_packed_indices(shape, kernel, padding, last):
 )
 def test_windows_of_one_position(rng, dtype, index, shape):
     """gradInput is gradOutput between zeros, -0 as +0; yet each index is looked at."""
-    for number, (stride, ceil_mode) in enumerate(product([1, 2, (1, 2), (2, 1), 3, (5, 2), 11], [False, True])):
+    for number, (stride, ceil_mode) in enumerate(product([1, 2, (1, 2), (2, 1), 3, (5, 2), 11, 150], [False, True])):
         pool = Pool(shape, 1, stride, 0, ceil_mode)
         grad, places = pool.gradients(rng, dtype), pool.indices(rng).astype(index)
         grad.reshape(-1)[::3] = -0.0
@@ -226,6 +226,21 @@ def test_each_plane_of_few_is_checked(rng, index, kernel, side):
             oh, ow = (size - 1 for size in pool.output_shape[2:])
             with refusal(INVALID, rf"\[{n}, {c}, {oh}, {ow}\] = {bad}:"):
                 backward(pool, grad, wrong)
+
+
+def test_planes_of_indices_with_gaps_between_them():
+    """They are checked where they lie: in the gaps are indices that would do."""
+    pool = Pool((1, 16, 4, 4), 4)
+    grad, gapped = np.ones(pool.output_shape, np.float32), np.zeros((1, 16, 2, 1), np.int32)
+    places = gapped[:, :, :1]
+    places[...] = np.arange(16).reshape(places.shape)
+    gapped[:, :, 1] = 7
+    assert np.array_equal(np.argwhere(backward(pool, grad, places).reshape(16, 16)), np.argwhere(np.eye(16)))
+    for c in (0, 7, 8, 15):
+        wrong = gapped.copy()[:, :, :1]
+        wrong[0, c] = 16
+        with refusal(INVALID, rf"\[0, {c}, 0, 0\] = 16:"):
+            backward(pool, grad, wrong)
 
 
 @pytest.mark.parametrize("last", [False, True])
