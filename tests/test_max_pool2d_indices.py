@@ -230,16 +230,16 @@ def test_each_plane_of_few_is_checked(rng, index, kernel, side):
 
 def test_planes_of_indices_with_gaps_between_them():
     """They are checked where they lie: in the gaps are indices that would do."""
-    pool = Pool((1, 16, 4, 4), 4)
-    grad, gapped = np.ones(pool.output_shape, np.float32), np.zeros((1, 16, 2, 1), np.int32)
+    pool = Pool((5, 16, 4, 4), 4)
+    grad, gapped = np.ones(pool.output_shape, np.float32), np.zeros((5, 16, 2, 1), np.int32)
     places = gapped[:, :, :1]
-    places[...] = np.arange(16).reshape(places.shape)
+    places[...] = np.arange(16).reshape(1, 16, 1, 1)
     gapped[:, :, 1] = 7
-    assert np.array_equal(np.argwhere(backward(pool, grad, places).reshape(16, 16)), np.argwhere(np.eye(16)))
-    for c in (0, 7, 8, 15):
+    assert np.array_equal(backward(pool, grad, places).reshape(5, 16, 16), [np.eye(16)] * 5)
+    for n, c in ((0, 0), (2, 7), (2, 8), (4, 15)):
         wrong = gapped.copy()[:, :, :1]
-        wrong[0, c] = 16
-        with refusal(INVALID, rf"\[0, {c}, 0, 0\] = 16:"):
+        wrong[n, c] = 16
+        with refusal(INVALID, rf"\[{n}, {c}, 0, 0\] = 16:"):
             backward(pool, grad, wrong)
 
 
