@@ -219,9 +219,10 @@ def test_each_plane_of_few_is_checked(rng, index, kernel, side):
     pool = Pool((2, 19, side, side), kernel, 2, 0)
     grad, places = pool.gradients(rng, "float32"), pool.indices(rng).astype(index)
     for plane in (0, 1, 6, 15, 16, 18, 37):
-        for bad in (-1, side * side, 2**31 - 1, *([2**31, 2**32, -(2**63)] if index is np.int64 else [])):
+        n, c = divmod(plane, 19)
+        wide = [2**31, 2**32, -(2**63), 2**32 + int(places[n, c, -1, -1])] if index is np.int64 else []
+        for bad in (-1, side * side, 2**31 - 1, *wide):
             wrong = places.copy()
-            n, c = divmod(plane, 19)
             wrong[n, c, -1, -1] = bad
             oh, ow = (size - 1 for size in pool.output_shape[2:])
             with refusal(INVALID, rf"\[{n}, {c}, {oh}, {ow}\] = {bad}:"):
