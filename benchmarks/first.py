@@ -63,7 +63,7 @@ print(times[1] - times[0], times[3] - times[2], times[4] - times[3])
 _FAMILY, _STEPS = "avg", range(3, 9)
 # Of each operator's images, so that results are too large for an allocator to have them ready.
 _IMAGES, _CALLS_INTO_PAGES = 8, 7
-_WIDE = 76
+_WIDE = 76, 12  # columns of its table
 # What a process may keep, and how many results.
 _KEPT, _MOST = 1 << 30, 32
 
@@ -205,8 +205,9 @@ def _heading(names: Sequence[str], *labels: str) -> str:
     return _line("", (f"{name} {label}" for name in names for label in labels))
 
 
-def _line(title: str, cells: Iterable[str], width: int = 14) -> str:
-    return f"{title:<{width}}" + "".join(f"{cell:>{20 if width == 14 else 12}}" for cell in cells)
+def _line(title: str, cells: Iterable[str], widths: tuple[int, int] = (14, 20)) -> str:
+    first, others = widths
+    return f"{title:<{first}}" + "".join(f"{cell:>{others}}" for cell in cells)
 
 
 if __name__ == "__main__":
