@@ -73,6 +73,7 @@ cdef struct ReplicationPad2dForwardPlan:
     int64_t group               # channels
     int64_t groups
     int32_t layout
+    bint far                    # the arrays lie beyond the caches
     bint streamed               # out is written past the caches
 
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (

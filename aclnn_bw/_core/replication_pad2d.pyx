@@ -412,7 +412,8 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
     elif plan.layout == UNPACKED:
         plan.group = least(plan.channels, UNPACKED_BYTES // item)
     plan.groups = ceil_div(plan.channels, plan.group)
-    plan.streamed = bytes > CACHED and plan.out_strides[3] == plan.cell and plan.w.out * plan.cell >= LONG_ROW
+    plan.far = bytes > CACHED
+    plan.streamed = plan.far and plan.out_strides[3] == plan.cell and plan.w.out * plan.cell >= LONG_ROW
     planes *= plan.groups
     plan.band = plan.h.out
     if context.threads > 1 and planes < UNITS_PER_THREAD * context.threads:

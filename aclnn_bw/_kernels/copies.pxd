@@ -24,7 +24,7 @@ ctypedef fused item:
 
 cdef enum:
     AHEAD = 4096        # bytes: how far ahead streamed rows are fetched
-    ALIGNED = 512       # bytes: longer rows are worth a look at where they begin
+    ALIGNED = 128       # bytes: longer rows are worth a look at where they begin
 
 
 cdef inline void copy_bytes(char* to, const char* source, int64_t n) noexcept nogil:
@@ -65,12 +65,6 @@ cdef inline void stream_bytes(char* to, const char* source, int64_t n) noexcept 
             simd_stream(to + at, &x)
             at += VECTOR_BYTES
     copy_bytes(to + at, source + at, n - at)
-
-
-cdef inline void fill_items(item* to, item value, int64_t n) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        to[i] = value
 
 
 cdef inline void join_four(char* to, uint64_t a, uint64_t b, uint64_t c, uint64_t d) noexcept nogil:

@@ -23,12 +23,25 @@ scratch of a unit holds a row of its channels.
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
-from aclnn_bw._core.arithmetic cimport least
+from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, UNPACKED, CopiedAxis, ReplicationPad2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, RangeFn
-from aclnn_bw._kernels.copies cimport Wide, copy_bytes, fill_items, item, stream_bytes
+from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item, stream_bytes
 from aclnn_bw._kernels.planes cimport turn_any
-from aclnn_bw._kernels.simd cimport fence
+from aclnn_bw._kernels.simd cimport (
+    HALF_BYTES, LINE, VECTOR_BYTES, fence, prefetch_to_write, simd_load, simd_store, vec, vector_16, vector_half,
+)
+
+cdef enum:
+    WORD_BYTES = 8
+    # How the middle of a row is copied.
+    WORDS = 0               # as two words, which may overlap; and so on
+    SIXTEENS = 1
+    HALVES = 2
+    VECTORS = 3
+    FAR = 4                 # lines are fetched to be written FETCHED bytes ahead
+    STREAMED = 5
+    FETCHED = 512
 
 
 cdef inline int64_t source_of(const CopiedAxis* h, int64_t p) noexcept nogil:
@@ -36,17 +49,6 @@ cdef inline int64_t source_of(const CopiedAxis* h, int64_t p) noexcept nogil:
     if p < h.before:
         return 0
     return least(h.first + p - h.before, h.last) if p < h.before + h.between else h.last
-
-
-cdef inline void pad_dense(const CopiedAxis* w, const item* source, item* to, bint streamed) noexcept nogil:
-    """One row; elements side by side in both."""
-    fill_items(to, source[0], w.before)
-    to += w.before
-    if streamed:
-        stream_bytes(<char*>to, <const char*>(source + w.first), w.between * <int64_t>sizeof(item))
-    else:
-        copy_bytes(<char*>to, <const char*>(source + w.first), w.between * <int64_t>sizeof(item))
-    fill_items(to + w.between, source[w.last], w.after)
 
 
 cdef inline void pad_ends(const CopiedAxis* w, const item* source, char* to, int64_t to_along) noexcept nogil:
@@ -70,6 +72,108 @@ cdef inline void pad_apart(const CopiedAxis* w, const char* source, int64_t alon
     to += w.between * to_along
     for i in range(w.after):
         memcpy(to + i * to_along, source + w.last * along, sizeof(item))
+
+
+cdef inline Wide repeated(const item* value) noexcept nogil:
+    """A block of this element: a word, or an element of two."""
+    cdef Wide block
+    block.low = block.high = <uint64_t>-1
+    if item is Wide:
+        block = value[0]
+    else:
+        block.low = block.low // <item>-1 * value[0]
+    return block
+
+
+cdef inline void fill_items(char* to, const item* value, int64_t n) noexcept nogil:
+    """An element over and over, n bytes: as blocks, and what is left as halves of one. A loop over elements, which gcc
+    makes vectors of, took longer than the copy of a short row."""
+    cdef Wide block = repeated(value)
+    cdef int64_t size = most(<int64_t>sizeof(item), WORD_BYTES)
+    while n >= size:
+        memcpy(to, &block, <size_t>size)
+        to += size
+        n -= size
+    if sizeof(item) < 8 and n & 4:
+        memcpy(to, &block, 4)
+        to += 4
+    if sizeof(item) < 4 and n & 2:
+        memcpy(to, &block, 2)
+        to += 2
+    if sizeof(item) < 2 and n & 1:
+        memcpy(to, &block, 1)
+
+
+cdef inline void copy_two(char* to, const char* source, int64_t n, vec* width) noexcept nogil:
+    """The first and the last vector of n bytes, which are all."""
+    cdef int64_t last = n - <int64_t>sizeof(vec)
+    cdef vec x
+    simd_load(&x, source)
+    simd_store(to, &x)
+    simd_load(&x, source + last)
+    simd_store(to + last, &x)
+
+
+cdef inline void pad_in_form(const ReplicationPad2dForwardPlan* plan, const char* source, char* to, int64_t p,
+                             int64_t end, int form, const item* kind) noexcept nogil:
+    """pad_dense, compiled for each form."""
+    cdef const CopiedAxis* w = &plan.w
+    cdef int64_t size = <int64_t>sizeof(item)
+    cdef int64_t before = w.before * size
+    cdef int64_t n = w.between * size
+    cdef int64_t after = w.after * size
+    cdef int64_t first = w.first * size
+    cdef int64_t last = w.last * size
+    cdef int64_t source_down = plan.self_strides[2]
+    cdef int64_t down = plan.out_strides[2]
+    # The row behind copies the next one of self if both copy one after the other.
+    cdef int64_t begin = plan.h.before
+    cdef int64_t stop = plan.h.before + plan.h.between - 1
+    cdef int64_t i
+    cdef uint64_t word
+    while p < end:
+        if form == FAR:
+            i = 0
+            while i < n:
+                prefetch_to_write(to + FETCHED + i)
+                i += LINE
+        fill_items(to, <const item*>source, before)
+        if form == STREAMED:
+            stream_bytes(to + before, source + first, n)
+        elif form == VECTORS or form == FAR:
+            copy_bytes(to + before, source + first, n)
+        elif form == HALVES:
+            copy_two(to + before, source + first, n, <vector_half*>NULL)
+        elif form == SIXTEENS:
+            copy_two(to + before, source + first, n, <vector_16*>NULL)
+        else:
+            memcpy(&word, source + first, sizeof(word))
+            memcpy(to + before, &word, sizeof(word))
+            memcpy(&word, source + first + n - sizeof(word), sizeof(word))
+            memcpy(to + before + n - sizeof(word), &word, sizeof(word))
+        fill_items(to + before + n, <const item*>(source + last), after)
+        source += source_down if begin <= p < stop else 0
+        to += down
+        p += 1
+
+
+cdef void pad_dense(const ReplicationPad2dForwardPlan* plan, const char* source, char* to, int64_t p, int64_t end,
+                    bint far, bint streamed, const item* kind) noexcept nogil:
+    """The rows [p, end) of a plane, of which p copies `source`; elements side by side in both. At least a word lies
+    between the ends."""
+    cdef int64_t n = plan.w.between * <int64_t>sizeof(item)
+    if streamed and n >= VECTOR_BYTES:
+        pad_in_form(plan, source, to, p, end, STREAMED, kind)
+    elif far and n >= VECTOR_BYTES:
+        pad_in_form(plan, source, to, p, end, FAR, kind)
+    elif n >= VECTOR_BYTES:
+        pad_in_form(plan, source, to, p, end, VECTORS, kind)
+    elif HALF_BYTES < VECTOR_BYTES and n >= HALF_BYTES:
+        pad_in_form(plan, source, to, p, end, HALVES, kind)
+    elif 16 < HALF_BYTES and n >= 16:
+        pad_in_form(plan, source, to, p, end, SIXTEENS, kind)
+    else:
+        pad_in_form(plan, source, to, p, end, WORDS, kind)
 
 
 cdef void pad_pixels(const ReplicationPad2dForwardPlan* plan, const char* source, char* to) noexcept nogil:
@@ -99,18 +203,19 @@ cdef void pad_plane(const ReplicationPad2dForwardPlan* plan, const char* self__h
     """The rows [p, end) of a plane, or of one image's pixels."""
     cdef int64_t along = plan.self_strides[3]
     cdef int64_t to_along = plan.out_strides[3]
-    cdef bint dense = along == plan.item and to_along == plan.item
-    cdef const char* source
-    cdef char* to
+    cdef const char* source = self__hw + source_of(&plan.h, p) * plan.self_strides[2]
+    cdef char* to = out__hw + p * plan.out_strides[2]
+    if plan.layout != PIXELS and along == plan.item and to_along == plan.item and (
+            plan.w.between * plan.item >= WORD_BYTES):
+        pad_dense(plan, source, to, p, end, plan.far, plan.streamed, kind)
+        return
     while p < end:
         source = self__hw + source_of(&plan.h, p) * plan.self_strides[2]
-        to = out__hw + p * plan.out_strides[2]
         if plan.layout == PIXELS:
             pad_pixels(plan, source, to)
-        elif dense:
-            pad_dense(&plan.w, <const item*>source, <item*>to, plan.streamed)
         else:
             pad_apart(&plan.w, source, along, to, to_along, kind)
+        to += plan.out_strides[2]
         p += 1
 
 
@@ -133,8 +238,8 @@ cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__
         for c in range(channels):
             source = scratch + c * width * size
             to = out__chw + c * plan.out_strides[1] + p * plan.out_strides[2]
-            if to_along == size:
-                pad_dense(&plan.w, <const item*>source, <item*>to, False)
+            if to_along == size and plan.w.between * size >= WORD_BYTES:
+                pad_dense(plan, source, to, p, p + 1, False, False, kind)
             else:
                 pad_apart(&plan.w, source, size, to, to_along, kind)
         p += 1
