@@ -1,5 +1,7 @@
 """Im2col: bit for bit against the twin and PyTorch, what it refuses, and that its gradient is its adjoint."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
@@ -87,6 +89,30 @@ def test_beyond_the_caches(rng, threads, dtype, geometry):
     x = some_bits(rng, (30_000_000 // 9 // 60**2 // DTYPES[dtype].itemsize * geometry[3] ** 2 + 1, 60, 61), dtype)
     with a.num_threads(threads):
         same_bits(a.im2col(x, *geometry), im2col(x, *geometry))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize(
+    ("geometry", "width"), [((3, 1, 1, 1), 131), ((3, 1, 0, 1), 158), ((2, 3, 1, 1), 131), ((3, 1, 1, 3), 403)]
+)
+def test_rows_that_are_streamed_begin_and_end_anywhere(rng, dtype, geometry, width):
+    """Beyond the caches: at several places in a cache line, in one go or in bands, and rows of `out` apart."""
+    kernel, *_, stride = geometry
+    height = 36_000_000 // (DTYPES[dtype].itemsize * kernel**2 * width) * stride**2
+    x = some_bits(rng, (1, height, width), dtype)
+    wanted = im2col(x, *geometry)
+    assert wanted.nbytes > 32 << 20
+    for offset, threads in product((0, 1, 13), (1, 3)):
+        out = Guarded((1, 1, *wanted.shape), wanted.dtype, "contiguous", offset)
+        with a.num_threads(threads):
+            a.im2col(x, *geometry, out=out.view[0, 0])
+        same_bits(out.view[0, 0], wanted)
+        out.assert_outside_untouched()
+    apart = np.zeros((wanted.shape[0], wanted.shape[1] + 5), wanted.dtype)
+    a.im2col(x, *geometry, out=apart[:, 2:-3])
+    same_bits(np.ascontiguousarray(apart[:, 2:-3]), wanted)
+    assert not apart[:, :2].any()
+    assert not apart[:, -3:].any()
 
 
 @pytest.mark.parametrize("dtype", REAL)

@@ -1,5 +1,7 @@
 """ReplicationPad2d: bit for bit against the twin and PyTorch, what it refuses, and that its gradient is its adjoint."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
@@ -60,6 +62,18 @@ def test_channels_last(rng, dtype, shape, pads):
     x = some_bits(rng, shape, dtype)
     wanted = a.replication_pad2d(x, pads)
     assert_sides_alike(lambda x, out: a.replication_pad2d(x, pads, out=out), x, wanted, same_bits)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+def test_middles_and_ends_of_any_length(rng, dtype):
+    """Both are copied in pieces of several sizes."""
+    for width, left, right in product((*range(1, 20), 31, 32, 33, 64, 65, 130), (0, 1, 2, 3, 7, 12, -1), (0, 1, 5, 6)):
+        if width + left > 0:
+            x = some_bits(rng, (2, 3, width), dtype)
+            out = Guarded((1, 2, 5, left + width + right), DTYPES[dtype], "contiguous", 1)
+            a.replication_pad2d(x, (left, right, 1, 1), out=out.view[0])
+            same_bits(out.view[0], replication_pad2d(x, (left, right, 1, 1)))
+            out.assert_outside_untouched()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
@@ -164,8 +178,8 @@ def test_an_empty_batch_is_nothing_to_do():
 
 
 def test_bfloat16_has_no_limit():
-    for product in ("Ascend910", "Ascend910B"):
-        with a.soc(product):
+    for soc in ("Ascend910", "Ascend910B"):
+        with a.soc(soc):
             call = OPERATORS["ReplicationPad2d"]((1, 1, 10, 10), DTYPES["bfloat16"], padding=(9, 8, 9, 9))
             call.run()
             call.check()

@@ -58,6 +58,8 @@ cdef struct Im2colForwardPlan:
     bint made                   # LAST: the channels of a pixel do not lie side by side in self: they are put so first
     bint flat                   # a kernel position's windows are the plane, moved: stride 1, as many of them as columns
     bint converts               # out's dtype is not self's
+    bint far                    # the arrays lie beyond the caches
+    bint streams                # out is written past the caches
 
 cdef extern int im2col "aclnn_bw_im2col" (
     const Context* context, const Arguments* c, Executor** executor) noexcept nogil

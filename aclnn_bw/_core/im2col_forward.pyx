@@ -28,6 +28,9 @@ cdef extern from "operators.h":
 
 cdef enum:
     UNITS_PER_THREAD = 4
+    CACHED = 33554432           # bytes of both arrays: beyond, long rows are written past the caches
+    LONG_ROW = 128              # bytes of a row of windows: 1.2 to 3 times; of shorter ones 0.8 to 1.05
+    LONG_MOVED = 512            # where planes are moved as a whole: of all windows
     WINDOW_BYTES = 16384        # of a window's pixels: half of an L1 cache
     MOST_WINDOW = 131072        # at most, where a line of channels takes more
     PIXEL_BYTES = 262144        # of the rows of the image that a unit makes, of one row of windows up to MOST_PACKED
@@ -166,11 +169,13 @@ cdef int64_t lay_out_last(Im2colForwardPlan* plan, int64_t item) noexcept nogil:
     return plan.at_pixels + rows * column * group
 
 
-cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
+cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item,
+                            int64_t moved) noexcept nogil:
     """The algorithm and groups of the others; returns the bytes of scratch."""
     cdef const ForwardAxis* h = &plan.h
     cdef const ForwardAxis* w = &plan.w
     cdef int64_t plane = h.size * w.size * item
+    cdef int64_t windows = h.windows * w.windows
     cdef int64_t bytes
     plan.band = h.windows
     plan.packs = (plan.channels > 1 and plan.self_strides[1] == 1 and plan.self_strides[3] != 1
@@ -199,10 +204,14 @@ cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t images, int64_t thr
         plan.at_table = bytes
         plan.at_image = plan.at_table + round_up(h.kernel * w.kernel * h.windows * w.windows * 2, ALIGNMENT)
         bytes = plan.at_image + (h.size * w.size + 1) * most(item, 2)
+    plan.far = moved > CACHED
+    plan.streams = (plan.far and plan.algorithm == ROWS and plan.out_strides[1] == windows
+                    and (windows >= LONG_MOVED // item if plan.flat else w.windows >= LONG_ROW // item))
     return bytes
 
 
-cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
+cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item,
+                         int64_t moved) noexcept nogil:
     """Choose the algorithm and the units; returns the bytes of scratch."""
     cdef int64_t bytes = 0
     cdef int64_t units, i
@@ -212,7 +221,7 @@ cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t thread
     if has_lines(plan, least(plan.channels * item, ALIGNMENT)):
         bytes = lay_out_last(plan, item)
     if bytes == 0:
-        bytes = lay_out_planes(plan, images, threads, item)
+        bytes = lay_out_planes(plan, images, threads, item, moved)
     plan.groups = ceil_div(plan.channels, plan.group)
     units = images * plan.groups
     if threads > 1 and units < UNITS_PER_THREAD * threads and not plan.packs and plan.algorithm != TABLE:
@@ -258,7 +267,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] ker
     set_axis(&plan.h, self.dims[rank - 2], windows[0], kernel[0], dilation[0], pad[0], stride[0])
     set_axis(&plan.w, self.dims[rank - 1], windows[1], kernel[1], dilation[1], pad[1], stride[1])
     bytes = traffic(self, item) + traffic(out, plan.out_item)
-    scratch = divide_work(plan, images, context.threads, item)
+    scratch = divide_work(plan, images, context.threads, item, bytes)
     if plan.algorithm == LAST:
         kernels = LAST_KERNEL
     elif plan.algorithm == TABLE:
