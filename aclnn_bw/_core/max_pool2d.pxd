@@ -89,7 +89,7 @@ cdef struct MaxPool2d:
 cdef struct MaxPool2dWindows:
     int64_t at_columns      # the windows of a row, then those of the planes that are listed
     int64_t listed          # planes whose windows are listed: 0, 1 or `few`
-    uint32_t reciprocal     # 2**24 / w.size, rounded up
+    uint32_t reciprocal     # 2**24 / w.size, rounded up; 0 where quotients are not exact
 
 cdef struct MaxPool2dGatherPlan:
     MaxPool2d pool

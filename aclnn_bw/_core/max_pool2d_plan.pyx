@@ -223,8 +223,9 @@ cdef int64_t place_windows(const MaxPool2d* pool, MaxPool2dWindows* windows, int
     cdef int64_t count = pool.h.out * pool.w.out
     cdef int64_t width = pool.w.size
     cdef int64_t lists = 0
-    if count <= LISTED_WINDOWS and (pool.h.kernel > 3 or pool.w.out < LONG_LISTED) and divides_exactly(pool):
+    if divides_exactly(pool):
         windows.reciprocal = <uint32_t>ceil_div(1 << RECIPROCAL_BITS, width)
+    if count <= LISTED_WINDOWS and (pool.h.kernel > 3 or pool.w.out < LONG_LISTED) and windows.reciprocal > 0:
         windows.listed = planes if planes * count <= LISTED_WINDOWS and pool.units >= UNITS_PER_THREAD else 1
         lists = 3 * windows.listed + (1 if apart > 0 else 0)
     return place(&windows.at_columns, size, (2 * pool.w.out + lists * count) * 4)
@@ -445,7 +446,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     cdef int64_t longest = most(h.kernel, h.stride) + most(
         h.size + h.pad - (h.out - 1) * h.stride - h.kernel, 0)
     cdef int64_t band = h.size
-    cdef int64_t fit, kept, rows = 0, size = 0
+    cdef int64_t fit, kept, size = 0
     cdef bint split
     pool.algorithm = SCATTER
     plan.together = TEAM if h.terms * w.terms > CROWD else 2
@@ -471,8 +472,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     else:
         plan.block = most(1, least(plan.block, quotient(most(fit - longest, 0), h.stride)))
         # Else bands, each of which finds the windows that reach it again.
-        split = (plan.block * h.stride + longest > fit
-                 or (pool.packed and least(pool.lanes, TEAM) * h.out * w.out * 4 > SCRATCH_BYTES))
+        split = plan.block * h.stride + longest > fit
         if split:
             band = least(band, fit)
         band = split_rows(pool, h.size, band, threads, h.kernel - h.stride)
@@ -491,18 +491,6 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
         if plan.few > 0:
             return plan_few(plan, item, real)
     plan.rows = least(kept, band)
-    if pool.packed:
-        # Fewer channels at a time, of which the rows of windows fit; of the tallest kernels not even one's do.
-        rows = least(h.out, quotient(band - 1, h.stride) + 1 + h.terms)
-        fit = quotient(SCRATCH_BYTES, rows * w.out * 4)
-        if fit == 0:
-            pool.units = quotient(pool.units, pool.bands)
-            return plan_each(plan, item, real)
-        if fit < least(pool.lanes, pool.channels):
-            pool.units = quotient(pool.units, pool.groups)
-            pool.lanes = TEAM if fit >= TEAM else 1
-            pool.groups = ceil_div(pool.channels, pool.lanes)
-            pool.units *= pool.groups
     plan.row_pitch = plan.block * w.out
     plan.sum_pitch = plan.rows * w.size + (0 if pool.argmax else 1)     # for what lies outside
     plan.marked = marks_sums(pool, item) and not apart
@@ -515,7 +503,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     if pool.argmax:
         size = place_windows(pool, &plan.windows, 1, plan.apart, size)
     if pool.packed:
-        size = place_indices(pool, least(pool.lanes, pool.channels), rows, size)
+        size = place_indices(pool, plan.sweep, plan.block, size)
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
@@ -598,7 +586,16 @@ cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, in
     return near and (w.kernel == 3 or positions <= 32 * 32)
 
 
-cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t real, bint direct) noexcept nogil:
+cdef bint scatters_few(const MaxPool2d* pool, int64_t item, int64_t real, int64_t bytes) noexcept nogil:
+    """Indices of planes whose sums the L1 cache holds, where a quarter of GATHER's lanes would be empty, or vectors
+    hold half as many: it takes 1.05 to 1.9 times as long with masks of lanes, but not if all arrays have more `bytes`
+    than an L2 cache or two."""
+    return (bytes <= FAR_BYTES // 2 and pool.h.size * pool.w.size * real <= FEW_BYTES
+            and (item == 8 or 4 * pool.w.out <= 3 * round_up(pool.w.out, LANES)))
+
+
+cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t real, bint direct,
+                       int64_t bytes) noexcept nogil:
     """Choose the algorithm; returns the bytes of scratch. What the order of the sums depends on is chosen by the
     geometry and the dtype alone, not by the instruction set."""
     # GATHER compares at every kernel position, a vector of windows at a time; SCATTER adds once for each window, one
@@ -623,7 +620,8 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
         return plan_spread(<MaxPool2dScatterPlan*>plan, context.threads, item, real)
     if compact and fills_vectors(pool, known, item) and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
-            (context.kernels.vector_bytes == LANE_MASKS and not (pool.argmax and pool.w.out < LANES))
+            (context.kernels.vector_bytes == LANE_MASKS
+             and not (pool.argmax and (pool.w.out < LANES or scatters_few(pool, item, real, bytes))))
             or not scatters_sooner(pool, known, item, real)):
         # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
         # indices, which leave the vectors of GATHER mostly empty.
@@ -794,7 +792,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
     bytes = traffic(grad_output, item) + traffic(grad_input, item)
     bytes += pool.mask_end if indices == NULL else traffic(indices, pool.index_item)
     scratch = plan_rows(executor.plan, context, item, real,
-                        item == real and pool.pooled_strides[3] == 1 and not pool.reduced)
+                        item == real and pool.pooled_strides[3] == 1 and not pool.reduced, bytes)
     if pool.algorithm == GATHER:
         kernel = GATHER_KERNEL
         (<MaxPool2dGatherPlan*>executor.plan).far = bytes > FAR_BYTES

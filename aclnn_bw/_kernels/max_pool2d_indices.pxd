@@ -3,9 +3,9 @@
 
 A window's distance to an index is index - first as an unsigned number, `first` being the window's first position in the
 image. Row by row: the least of the distances from the first positions of all its rows is less than its columns. In a
-list of the windows of a plane: the distance is at most that of its last position, and its remainder by the width of the
-plane at most that of its last column. What tells a miss is the sign of a difference of numbers below 2**31, or of the
-distance itself. Positions of a plane fit int32, which the core has checked.
+list of the windows of a plane, and where a window has many rows: the distance is at most that of its last position, and
+its remainder by the width of the plane at most that of its last column. What tells a miss is the sign of a difference
+of numbers below 2**31, or of the distance itself. Positions of a plane fit int32, which the core has checked.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -23,6 +23,9 @@ cdef extern from *:
     typedef int32_t __attribute__((aligned(1), may_alias)) aclnn_bw_index;
     """
     ctypedef int32_t index_at "aclnn_bw_index"
+
+cdef enum:
+    MANY_ROWS = 7
 
 ctypedef fused numbers:
     lanes_of_4
@@ -147,12 +150,13 @@ cdef inline void find_nearest(numbers* distance, int64_t rows, uint32_t width) n
 
 
 cdef inline bint rows_missed(const char* mask, const uint32_t* first, const uint32_t* length, int64_t n, int64_t lines,
-                             uint32_t start, uint32_t step, int64_t rows, uint32_t width,
+                             uint32_t start, uint32_t step, int64_t rows, uint32_t width, uint32_t reciprocal,
                              const numbers* kind) noexcept nogil:
     """Whether some index misses its window: n windows, no fewer than there are lanes, in each of `lines` rows of
     windows. Windows of the first hold `rows` rows from position `start` on, and each further one as many, `step`
-    later."""
+    later. `reciprocal`: that of listed_missed, or 0: then each row is looked at."""
     cdef int64_t lanes = <int64_t>sizeof(numbers) // 4
+    cdef uint32_t above = <uint32_t>(rows - 1) * width
     cdef int64_t i
     cdef numbers distance, at_start, columns, missed
     cdef uint32_t[MOST_LANES] lane
@@ -165,7 +169,11 @@ cdef inline bint rows_missed(const char* mask, const uint32_t* first, const uint
             simd_load(&at_start, first + i)
             simd_load(&columns, length + i)
             distance = distance - at_start - start
-            find_nearest(&distance, rows, width)
+            if reciprocal > 0:
+                missed |= distance | (columns + (above - 1) - distance)
+                distance -= (distance * reciprocal >> <uint32_t>RECIPROCAL_BITS) * width
+            else:
+                find_nearest(&distance, rows, width)
             missed |= distance | (columns - 1 - distance)
             i += lanes
         mask += 4 * n
@@ -176,26 +184,31 @@ cdef inline bint rows_missed(const char* mask, const uint32_t* first, const uint
 
 
 cdef inline bint lines_missed(const char* mask, const uint32_t* first, const uint32_t* length, int64_t n, int64_t lines,
-                              uint32_t start, uint32_t step, int64_t rows, uint32_t width) noexcept nogil:
-    """The same of any n; fewer than 4 may have missed. Windows of two and three rows are unrolled."""
+                              uint32_t start, uint32_t step, int64_t rows, uint32_t width,
+                              uint32_t reciprocal) noexcept nogil:
+    """The same of any n; fewer than 4 may have missed. Windows of two and three rows are unrolled; those of many rows
+    are divided by the width."""
     if n >= VECTOR_BYTES // 4:
         if rows == 3:
-            return rows_missed(mask, first, length, n, lines, start, step, 3, width, <lanes_of_4*>NULL)
+            return rows_missed(mask, first, length, n, lines, start, step, 3, width, 0, <lanes_of_4*>NULL)
         if rows == 2:
-            return rows_missed(mask, first, length, n, lines, start, step, 2, width, <lanes_of_4*>NULL)
-        return rows_missed(mask, first, length, n, lines, start, step, rows, width, <lanes_of_4*>NULL)
+            return rows_missed(mask, first, length, n, lines, start, step, 2, width, 0, <lanes_of_4*>NULL)
+        if rows >= MANY_ROWS and reciprocal > 0:
+            return rows_missed(mask, first, length, n, lines, start, step, rows, width, reciprocal, <lanes_of_4*>NULL)
+        return rows_missed(mask, first, length, n, lines, start, step, rows, width, 0, <lanes_of_4*>NULL)
     if n >= HALF_BYTES // 4 and VECTOR_BYTES == 64:
-        return rows_missed(mask, first, length, n, lines, start, step, rows, width, <lanes_of_4_half*>NULL)
-    return n < 4 or rows_missed(mask, first, length, n, lines, start, step, rows, width, <lanes_of_4_16*>NULL)
+        return rows_missed(mask, first, length, n, lines, start, step, rows, width, 0, <lanes_of_4_half*>NULL)
+    return n < 4 or rows_missed(mask, first, length, n, lines, start, step, rows, width, 0, <lanes_of_4_16*>NULL)
 
 
 cdef inline int64_t first_missed(const char* mask, const uint32_t* first, const uint32_t* length, int64_t n,
-                                 int64_t top, int64_t bottom, int64_t width) noexcept nogil:
+                                 int64_t top, int64_t bottom, int64_t width, uint32_t reciprocal) noexcept nogil:
     """The first of n windows in a row that hold the rows [top, bottom) whose index misses, or -1."""
     cdef int64_t i, row
     cdef uint32_t distance
     cdef bint missed
-    if not lines_missed(mask, first, length, n, 1, <uint32_t>(top * width), 0, bottom - top, <uint32_t>width):
+    if not lines_missed(mask, first, length, n, 1, <uint32_t>(top * width), 0, bottom - top, <uint32_t>width,
+                        reciprocal):
         return -1
     for i in range(n):
         distance = <uint32_t>(<const index_at*>mask)[i] - <uint32_t>(top * width) - first[i]
@@ -234,12 +247,13 @@ cdef inline int64_t find_missed(const MaxPool2d* pool, const MaxPool2dWindows* w
             lines = least(end, quotient(h.size - h.kernel + h.pad, h.stride) + 1) - oh
             if lines > 1:
                 tried = lines_missed(mask__hw + 4 * oh * w.out, columns, columns + w.out, w.out, lines,
-                                     <uint32_t>(top * w.size), <uint32_t>(h.stride * w.size), h.kernel, width)
+                                     <uint32_t>(top * w.size), <uint32_t>(h.stride * w.size), h.kernel, width,
+                                     windows.reciprocal)
                 if not tried:
                     oh += lines
                     continue
         bad = first_missed(mask__hw + 4 * oh * w.out, columns, columns + w.out, w.out, most(top, 0),
-                           least(top + h.kernel, h.size), w.size)
+                           least(top + h.kernel, h.size), w.size, windows.reciprocal)
         if bad >= 0:
             return oh * w.out + bad
         oh += 1

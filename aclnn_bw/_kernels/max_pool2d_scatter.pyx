@@ -20,7 +20,7 @@ walked in blocks of windows: the rows that a block is the first to reach are cle
 last to reach are stored behind it, so that both find the caches as they left them; small bands are cleared and stored
 in one go. The scratch holds the rows of some blocks; at its end the rows that the next block reaches too go to where it
 begins. Of few windows in 16 bits the sums are marked: gradInput is cleared, and has each sum as soon as there is one.
-An argmax mask is checked before its windows are summed (max_pool2d_indices.pxd).
+Indices are packed and checked block by block, before their windows are summed (max_pool2d_indices.pxd).
 
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
 container of at least mask_end bytes. Words are read at k < K and p < Ho*Wo only, but for vectors that reach beyond a
@@ -56,7 +56,8 @@ cdef enum:
 
 # A band of the planes of a group, and where its gradients and sums lie.
 cdef struct Band:
-    const char* mask        # the group's table, or the first of its planes of indices
+    const char* mask        # the group's table; or of the first channel the index of window 0, packed or not
+    const char* at          # the same index in memory
     const char* source_end  # of gradOutput
     int64_t ih
     int64_t rows
@@ -212,7 +213,7 @@ cdef bint scatter_apart(const MaxPool2dScatterPlan* plan, const Band* b, real* s
     cdef int64_t row, channels
     while j < b.count:
         channels = least(b.count - j, TOGETHER)
-        if any_missed(places, BLOCK, b.mask + 4 * ((b.lane + j) * plan.pool.index_pitch + oh * w.out),
+        if any_missed(places, BLOCK, b.mask + 4 * (j * plan.pool.index_pitch + oh * w.out),
                       plan.pool.index_pitch, channels, lists,
                       plan.windows.listed * windows, n, <uint32_t>w.size, plan.windows.reciprocal,
                       <uint32_t>plan.apart):
@@ -255,7 +256,7 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
     cdef int64_t row
     for row in range(quotient(n, width)):
         scatter_channels(plan.together, sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch,
-                         b.mask + 4 * (b.lane * pitch + oh * pool.w.out + row * width), pitch, b.count, width, whole,
+                         b.mask + 4 * (oh * pool.w.out + row * width), pitch, b.count, width, whole,
                          marks, b.mark_pitch)
 
 
@@ -326,6 +327,20 @@ cdef void slide_rows(const Band* b, term* sums, int64_t begin, int64_t n) noexce
         memmove(sums + c * b.sum_pitch, sums + c * b.sum_pitch + begin, <size_t>n * sizeof(term))
 
 
+cdef bint read_indices(const MaxPool2dScatterPlan* plan, Band* b, char* scratch, int64_t oh,
+                       int64_t oh_end) noexcept nogil:
+    """Rows [oh, oh_end) of windows: their indices are packed if need be, and looked at while they are in the L1 cache.
+    False if one lies outside its window."""
+    cdef int64_t j
+    b.mask = b.at
+    if plan.pool.packed:
+        b.mask = packed_indices(&plan.pool, b.at, b.count, oh, oh_end, scratch)
+    for j in range(b.count if plan.apart == 0 else 0):      # else any_missed looks at them
+        if check_indices(plan, b.mask + 4 * j * plan.pool.index_pitch, scratch, oh, oh_end) >= 0:
+            return False
+    return True
+
+
 cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums, const element* grad_output__hw,
                           element* to__chw, char* scratch, element* cells) noexcept nogil:
     """All windows that reach the band, in the channels of a sweep: its rows are zeros before the first window reaches
@@ -370,6 +385,8 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
             open_rows(plan, b, to__chw, sums + (opened - first) * width, opened, reached)
             opened = reached
         if oh < oh_end:
+            if pool.argmax and not read_indices(plan, b, scratch, oh, oh_end):
+                return False
             if b.direct:
                 grad = <const term*>(grad_output__hw + oh * pool.pooled_strides[2])
             else:
@@ -382,17 +399,6 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
                          b.count, done - closed, cells)
         closed = done
         oh = oh_end
-    return True
-
-
-cdef bint whole_mask(const MaxPool2dScatterPlan* plan, const Band* b, const char* scratch) noexcept nogil:
-    """Whether all indices that the band reads lie in their windows."""
-    cdef const PoolAxis* h = &plan.pool.h
-    cdef int64_t j
-    for j in range(b.count):
-        if check_indices(plan, b.mask + 4 * (b.lane + j) * plan.pool.index_pitch, scratch, first_window(h, b.ih),
-                         end_window(h, b.ih + b.rows - 1)) >= 0:
-            return False
     return True
 
 
@@ -427,8 +433,7 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
         to__hw = grad_input__chw + b.lane * pool.image_strides[1] + u.ih * pool.image_strides[2]
         if b.in_place:
             sums = <term*>to__hw
-        if pool.argmax and plan.apart == 0 and not whole_mask(plan, &b, scratch):
-            return False
+        b.at = u.at + pool.index_item * b.lane * pool.index_strides[1]
         if not scatter_windows(plan, &b, sums, grad_output__chw + b.lane * pool.pooled_strides[1], to__hw, scratch,
                                cells):
             return False
@@ -646,9 +651,6 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
         fill_windows(pool, &plan.windows, scratch, plan.apart > 0)
     while begin < end:
         begin += 1
-        if pool.packed and plan.few == 0:
-            u.mask = packed_indices(pool, u.at, u.lanes, first_window(&pool.h, u.ih),
-                                    end_window(&pool.h, u.ih + u.rows - 1), scratch)
         grad_output__chw = <const element*>data[0] + u.pooled
         grad_input__chw = <element*>data[3] + u.image
         if pool.disjoint and (element is half or element is bfloat):
