@@ -5,9 +5,10 @@ copied bit for bit, so a kernel knows their size alone, not their dtype.
 
 Bounds. index_of is in [0, L) for every j and ascends; TWICE and SECOND are taken where index(j) = j // 2 with 2*L
 elements, and index(j) = 2*j + 1 with L // 2. A unit's elements lie in its block, which lies in the row; phase 1 has
-proved that both views lie inside their storage. Vectors are read where one from the first source on ends in the row. A
-block that is FOUND has at most LONGEST_BLOCK elements. The scratch has two elements more than a block for each channel
-of a group, and a block no more sources than that (`choose_layout`).
+proved that both views lie inside their storage. Vectors are read where one from the first source on ends in the row,
+or, if rows follow each other, before the end of self. A block that is FOUND has at most LONGEST_BLOCK elements. The
+scratch has two elements more than a block for each channel of a group, and a block no more sources than that
+(`choose_layout`).
 
 | path | when | why |
 |---|---|---|
@@ -36,6 +37,9 @@ from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item, join_four
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, simd_load, simd_pick, simd_store, vector, vector_16
 from aclnn_bw._kernels.transpose cimport turned
+
+cdef enum:
+    FEW_LANES = 4       # what is left of them is sooner copied one by one
 
 # What the rows of a block have in common: where its first source lies, and those of its elements from there.
 cdef struct Found:
@@ -86,7 +90,8 @@ cdef inline void find_sources(Found* found, const NearestMap* map, int64_t j, in
 
 cdef inline void copy_found(item* to, const item* source, const int32_t* table, int64_t room,
                             int64_t n) noexcept nogil:
-    """to[i] = source[table[i]], the source having `room` elements."""
+    """to[i] = source[table[i]]; `room` elements of the source may be read. The last vector overlaps the one before, where
+    one shuffle makes it of many."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(item)
     cdef int64_t i = 0
     cdef int64_t k
@@ -103,6 +108,12 @@ cdef inline void copy_found(item* to, const item* source, const int32_t* table, 
             for k in range(i, i + lanes):
                 to[k] = source[table[k]]
         i += lanes
+    if 1 < sizeof(item) < 16 and lanes > FEW_LANES and i < n and n >= lanes:
+        k = n - lanes
+        if table[n - 1] - table[k] < lanes and table[k] + lanes <= room:
+            simd_pick(&x, source, table + k, sizeof(item))
+            simd_store(to + k, &x)
+            return
     while i < n:
         to[i] = source[table[i]]
         i += 1
@@ -119,15 +130,15 @@ cdef inline int64_t source_of(const UpsampleNearestExact1dForwardPlan* plan, con
 
 
 cdef inline void copy_dense(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const item* self__l,
-                            item* to, int64_t j, int64_t n) noexcept nogil:
-    """to[:n] = the elements from j, an even number, on; dense rows."""
+                            item* to, int64_t j, int64_t n, int64_t room) noexcept nogil:
+    """to[:n] = the elements from j, an even number, on; dense rows. `room` elements of self may be read."""
     if plan.way == TWICE:
         copy_twice(to, self__l + j // 2, n)
     elif plan.way == SECOND:
         copy_second(to, self__l + 2 * j, n)
     else:
         copy_found(to, self__l + found.first, found.table + (j - found.block * plan.block),
-                   plan.map.targets - found.first, n)
+                   room - found.first, n)
 
 
 cdef inline int64_t copy_whole(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* source,
@@ -206,11 +217,11 @@ cdef void copy_group(const UpsampleNearestExact1dForwardPlan* plan, const Found*
         for c in range(channels):
             # As if the row began where its source 0 would lie.
             copy_dense(plan, found, <const item*>(packed + (c * plan.pitch - first) * size),
-                       <item*>(out__cl + c * plan.out_strides[1]) + j, j, end - j)
+                       <item*>(out__cl + c * plan.out_strides[1]) + j, j, end - j, plan.map.targets)
     elif plan.shrinks:
         for c in range(channels):
             copy_dense(plan, found, <const item*>(self__cl + c * plan.self_strides[1]), scratch + c * plan.pitch, j,
-                       end - j)
+                       end - j, plan.map.targets)
         turn_any(out__cl + j * to_along, to_along // size, scratch, plan.pitch, channels, end - j, size, NULL)
     else:
         turn_any(scratch, channels, self__cl + first * size, plan.self_strides[1] // size, channels, sources, size,
@@ -283,6 +294,10 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
     """The units [unit, end). The last argument gives its type only."""
     cdef int64_t size = <int64_t>sizeof(item)
     cdef bint dense = plan.self_strides[2] == size and plan.out_strides[2] == size
+    # Rows of self follow each other: vectors may be read beyond one.
+    cdef bint joined = (plan.self_strides[1] == plan.map.targets * size
+                        and plan.self_strides[0] == plan.channels * plan.self_strides[1])
+    cdef int64_t room = plan.map.targets
     cdef Found found
     cdef Unit u
     if plan.layout != PLANES:
@@ -297,7 +312,9 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
         if not dense:
             copy_apart(plan, &found, u.source, u.to, u.begin, u.end, kind)
         else:
-            copy_dense(plan, &found, <const item*>u.source, <item*>u.to + u.begin, u.begin, u.end - u.begin)
+            if joined:
+                room = (data[0] + plan.source_bytes - u.source) // size
+            copy_dense(plan, &found, <const item*>u.source, <item*>u.to + u.begin, u.begin, u.end - u.begin, room)
         unit += 1
     return ALL_GOOD
 
