@@ -282,6 +282,18 @@ def test_every_width(window, dtype, rng):
         check_both_entry_points(columns, dtype, rng)
 
 
+@every_dtype
+def test_one_window(dtype, rng):
+    """All strides are alike; its columns may lie side by side."""
+    for side, kernel, dilation, padding in (
+        (4, 2, 1, 0), (4, 3, 1, 0), (7, 7, 1, 0), (5, 3, 2, 0), (7, 9, 1, 1), (6, 4, 2, 1), (40, 33, 1, 0),
+        (8, 16, 1, 4),
+    ):  # fmt: skip
+        for stride in (1, 8):
+            check_both_entry_points(Columns((2, 5, side, side), kernel, dilation, padding, stride), dtype, rng)
+            check_both_entry_points(Columns((2, 5, 3 * side, side), kernel, dilation, padding, stride), dtype, rng)
+
+
 def many_small_planes():
     """Windows as many as positions along w, on planes of every size around those of vectors, and enough of them."""
     for window in ((3, 1, 1), (5, 1, 2), (3, 2, 2), ((3, 1), 1, (1, 0)), ((1, 3), 1, (0, 1)), ((2, 3), 1, 1)):

@@ -11,8 +11,9 @@ bands, threads, strides and instruction sets do not show in the result.
 
 Bounds. Phase 1 has proved that both views lie inside their storage. Rows of windows are those in [0, Lh), and of a row
 only the windows in [0, Lw) are added (`find_row`, `scatter_row`, `copy_band`); what else a vector reads lies
-among the columns of the same plane (im2col_gather.pxd, im2col_flat.pxd). A vector that reaches beyond its row of out is
-stored only where the rows behind it belong to the same unit and are made after it. Prefetched addresses are not read.
+among the columns of this plane or of others (im2col_gather.pxd, im2col_flat.pxd). A vector that reaches beyond its row
+of out is stored only where the rows behind it belong to the same unit and are made after it. Prefetched addresses are
+not read.
 
 | path | when | why |
 |---|---|---|
@@ -29,7 +30,7 @@ stored only where the rows behind it belong to the same unit and are made after 
 docs/design/im2col.md explains them, and how columns are packed, prefetched, transposed in groups of channels, and
 written past the caches. `python -m benchmarks --operator im2col_backward` measures.
 """
-from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
@@ -186,7 +187,7 @@ cdef inline void gather_one_edge(const Gather* g, const Walk* h, element* to, in
     while position < end:
         first = 0 if position < windows else position - windows + 1
         last = position + 1 if position < rows else rows
-        safe = row_is_safe(g, first, position - first, most(last - first, 0), source)
+        safe = row_is_safe(g, first, position - first, most(last - first, 0), source - g.base[0])
         p = source + (first * pitch + (position - first) * width)
         sum = zero(kind)
         if taps == 3:
@@ -431,8 +432,9 @@ cdef int64_t gcd(int64_t a, int64_t b) noexcept nogil:
     return a
 
 
-cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const element* numbers) noexcept nogil:
-    """Whether the edges fit their tables; of so many rows."""
+cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const char* memory,
+                       const element* numbers) noexcept nogil:
+    """Whether the edges fit their tables; of so many rows; `memory` is gradOutput's."""
     cdef int64_t stride = plan.w.stride
     cdef int64_t common = 1 if plan.h.stride == 1 else gcd(plan.h.dilation, plan.h.stride)
     cdef Walk* h = &t.h
@@ -476,6 +478,8 @@ cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const el
         # Packed columns have a line before and behind.
         g.in_plane = plan.packs or plan.column == g.length
         g.margin = ALIGNMENT // <int64_t>sizeof(element) if plan.packs else 0
+        g.memory = 0 if plan.packs or plan.source_bytes == 0 else <uintptr_t>memory
+        g.memory_end = <uintptr_t>memory + <uintptr_t>plan.source_bytes
         if g.in_plane:
             g.length = ((plan.h.taps - 1) * plan.kernel_width + plan.w.taps) * plan.column
         g.inner = g.inner_end = 0
@@ -585,7 +589,7 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
     cdef int32_t algorithm = plan.algorithm
     t.f.terms = 0
     if algorithm == GATHER:
-        if not make_gathers(plan, &t, (end - begin) * plan.group * plan.band, stored):
+        if not make_gathers(plan, &t, (end - begin) * plan.group * plan.band, data[0], stored):
             algorithm = SCATTER
         elif (end - begin) * plan.group >= FEW_PLANES * plan.bands:
             find_flat(plan, &t.f, stored)

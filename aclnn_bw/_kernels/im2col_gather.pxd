@@ -11,11 +11,12 @@ the lanes that a table names.
 
 Bounds. Of blocks in [left, right) every tap's lanes are windows in [0, Lw) of a row of windows in [0, Lh) (`find_row`).
 Edges load nothing but the lanes that are such windows, where loads can be masked. Elsewhere they load whole vectors, if
-`row_is_safe`: if those lie in the plane's columns, where these lie side by side, or in the line before or behind packed
-ones, or else in their own column. If not, lanes are loaded one by one. Blocks are stored at phases*width*block <=
-n - phases*width, or there; a row of less than a block is one edge, and whole only if the caller says that it may be.
+`row_is_safe`: if those lie in the plane's columns or in other planes', where these lie side by side, or in the line
+before or behind packed ones, or else in their own column. If not, lanes are loaded one by one. Blocks are stored at
+phases*width*block <= n - phases*width, or there; a row of less than a block is one edge, and whole only if the caller
+says that it may be.
 """
-from libc.stdint cimport int64_t, uint16_t
+from libc.stdint cimport int64_t, uint16_t, uintptr_t
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._kernels.simd cimport (
@@ -57,6 +58,8 @@ cdef struct Gather:
     int64_t edges
     bint in_plane               # whole vectors at the edges may lie anywhere in the plane, or in their column alone
     int64_t margin              # elements before and behind it that may be read too
+    uintptr_t memory            # where it lies among others, of which all may be read, or 0
+    uintptr_t memory_end
     int64_t length              # of the plane's columns, or of one
     int64_t low                 # the edges' vectors touch [low, high), from a row's first window on
     int64_t high
@@ -128,14 +131,21 @@ cdef inline bint lies_within(const Gather* g, int64_t block, bint at_end) noexce
 
 cdef inline bint row_is_safe(const Gather* g, int64_t tap, int64_t window, int64_t count,
                              const element* numbers) noexcept nogil:
-    """Whether whole vectors may be read at the edges. If two rows of windows reach a row, next > 0: window_step < Lh,
-    and a column holds Lh rows of windows."""
+    """Whether whole vectors may be read at the edges, `numbers` being the plane's columns, or NULL for those of any. If
+    two rows of windows reach a row, next > 0: window_step < Lh, and a column holds Lh rows of windows."""
     cdef int64_t first = window * g.windows
+    cdef int64_t end
     if count == 0 or not reads_all(numbers):
         return True
     if g.in_plane:
         first += tap * g.pitch
-        return first + g.low >= -g.margin and first + (count - 1) * g.next + g.high <= g.length + g.margin
+        end = first + (count - 1) * g.next + g.high
+        first += g.low
+        if first >= -g.margin and end <= g.length + g.margin:
+            return True
+        return (numbers != NULL and g.memory > 0
+                and <int64_t>(<uintptr_t>numbers - g.memory) + first * <int64_t>sizeof(element) >= 0
+                and <int64_t>(g.memory_end - <uintptr_t>numbers) - end * <int64_t>sizeof(element) >= 0)
     return first - (count - 1) * g.down + g.low >= 0 and first + g.high <= g.length
 
 

@@ -27,6 +27,11 @@ cdef inline void place_row(const Im2colPlan* plan, const Reach* reach, cell* to,
     cdef int64_t step = plan.w.stride
     cdef int64_t kw, lw
     to -= plan.w.pad
+    if plan.column == 1 and plan.w.dilation == 1:
+        # A plane's one window, whose columns lie side by side: all taps are in the image.
+        for kw in range(plan.w.taps):
+            to[kw] = summed_alone(windows[kw])
+        return
     for kw in range(plan.w.taps):
         for lw in range(reach.begin[kw], reach.end[kw]):
             to[lw * step] = summed_alone(windows[lw])

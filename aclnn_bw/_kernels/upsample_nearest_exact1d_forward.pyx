@@ -90,8 +90,8 @@ cdef inline void find_sources(Found* found, const NearestMap* map, int64_t j, in
 
 cdef inline void copy_found(item* to, const item* source, const int32_t* table, int64_t room,
                             int64_t n) noexcept nogil:
-    """to[i] = source[table[i]]; `room` elements of the source may be read. The last vector overlaps the one before, where
-    one shuffle makes it of many."""
+    """to[i] = source[table[i]]; `room` elements of the source may be read. The last vector overlaps the one before, if
+    it is long and one shuffle makes it."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(item)
     cdef int64_t i = 0
     cdef int64_t k
