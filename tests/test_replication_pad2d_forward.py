@@ -67,7 +67,7 @@ def test_channels_last(rng, dtype, shape, pads):
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
 def test_middles_and_ends_of_any_length(rng, dtype):
     """Both are copied in pieces of several sizes."""
-    for width, left, right in product((*range(1, 20), 31, 32, 33, 64, 65, 130), (0, 1, 2, 3, 7, 12, -1), (0, 1, 5, 6)):
+    for width, left, right in product((*range(1, 20), 31, 32, 33, 64, 65, 130), (0, 1, 2, 3, 7, 70, -1), (0, 1, 5, 65)):
         if width + left > 0:
             x = some_bits(rng, (2, 3, width), dtype)
             out = Guarded((1, 2, 5, left + width + right), DTYPES[dtype], "contiguous", 1)

@@ -36,14 +36,15 @@ from aclnn_bw._kernels.simd cimport (
 
 cdef enum:
     WORD_BYTES = 8
+    FETCHED = 512           # bytes: how far ahead lines are fetched to be written
     # How the middle of a row is copied.
-    WORDS = 0               # as two words, which may overlap; and so on
-    SIXTEENS = 1
-    HALVES = 2
-    VECTORS = 3
-    FAR = 4                 # lines are fetched to be written FETCHED bytes ahead
-    STREAMED = 5
-    FETCHED = 512
+    ITEMS = 0
+    WORDS = 1               # two of them, which may overlap; and so on
+    SIXTEENS = 2
+    HALVES = 3
+    VECTORS = 4
+    FAR = 5                 # its lines have been fetched to be written
+    STREAMED = 6
 
 
 cdef inline int64_t source_of(const CopiedAxis* h, int64_t p) noexcept nogil:
@@ -162,6 +163,11 @@ cdef inline void pad_in_form(const ReplicationPad2dForwardPlan* plan, const char
             copy_two(to + before, source + first, n, <vector_half*>NULL)
         elif form == SIXTEENS:
             copy_two(to + before, source + first, n, <vector_16*>NULL)
+        elif form == ITEMS:
+            i = 0
+            while i < n:
+                memcpy(to + before + i, source + first + i, sizeof(item))
+                i += size
         else:
             memcpy(&word, source + first, sizeof(word))
             memcpy(to + before, &word, sizeof(word))
@@ -175,8 +181,7 @@ cdef inline void pad_in_form(const ReplicationPad2dForwardPlan* plan, const char
 
 cdef void pad_dense(const ReplicationPad2dForwardPlan* plan, const char* source, char* to, int64_t p, int64_t end,
                     bint far, bint streamed, const item* kind) noexcept nogil:
-    """The rows [p, end) of a plane, of which p copies `source`; elements side by side in both. At least a word lies
-    between the ends."""
+    """The rows [p, end) of a plane, of which p copies `source`; elements side by side in both."""
     cdef int64_t n = plan.w.between * <int64_t>sizeof(item)
     if streamed and n >= VECTOR_BYTES:
         pad_in_form(plan, source, to, p, end, STREAMED, kind)
@@ -188,8 +193,10 @@ cdef void pad_dense(const ReplicationPad2dForwardPlan* plan, const char* source,
         pad_in_form(plan, source, to, p, end, HALVES, kind)
     elif 16 < HALF_BYTES and n >= 16:
         pad_in_form(plan, source, to, p, end, SIXTEENS, kind)
-    else:
+    elif n >= WORD_BYTES:
         pad_in_form(plan, source, to, p, end, WORDS, kind)
+    else:
+        pad_in_form(plan, source, to, p, end, ITEMS, kind)
 
 
 cdef void pad_pixels(const ReplicationPad2dForwardPlan* plan, const char* source, char* to) noexcept nogil:
@@ -221,8 +228,7 @@ cdef void pad_plane(const ReplicationPad2dForwardPlan* plan, const char* self__h
     cdef int64_t to_along = plan.out_strides[3]
     cdef const char* source = self__hw + source_of(&plan.h, p) * plan.self_strides[2]
     cdef char* to = out__hw + p * plan.out_strides[2]
-    if plan.layout != PIXELS and along == plan.item and to_along == plan.item and (
-            plan.w.between * plan.item >= WORD_BYTES):
+    if plan.layout != PIXELS and along == plan.item and to_along == plan.item:
         pad_dense(plan, source, to, p, end, plan.far, plan.streamed, kind)
         return
     while p < end:
@@ -254,7 +260,7 @@ cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__
         for c in range(channels):
             source = scratch + c * width * size
             to = out__chw + c * plan.out_strides[1] + p * plan.out_strides[2]
-            if to_along == size and plan.w.between * size >= WORD_BYTES:
+            if to_along == size:
                 pad_dense(plan, source, to, p, p + 1, False, False, kind)
             else:
                 pad_apart(&plan.w, source, size, to, to_along, kind)
