@@ -294,6 +294,20 @@ def test_one_window(dtype, rng):
             check_both_entry_points(Columns((2, 5, 3 * side, side), kernel, dilation, padding, stride), dtype, rng)
 
 
+@every_dtype
+@pytest.mark.parametrize(("kernel", "padding"), [(3, 0), (3, 1), (16, 8)])
+def test_columns_that_overlap(dtype, kernel, padding, rng):
+    """An input may be a view in which each column begins one element behind the one before."""
+    columns = Columns((1, 2, 1, 40), (1, kernel), 1, (0, padding), (1, kernel + 1))
+    shape = columns.shape
+    memory = normal(rng, (sum(shape),), DTYPES[dtype])
+    grad = np.lib.stride_tricks.as_strided(memory, shape, [memory.itemsize] * 3)
+    out = Guarded(columns.image_shape, memory.dtype)
+    two_phase(columns, grad, "Host", out.view)
+    out.assert_outside_untouched()
+    assert_same_bytes(out.view, two_phase(columns, grad.copy()))
+
+
 def many_small_planes():
     """Windows as many as positions along w, on planes of every size around those of vectors, and enough of them."""
     for window in ((3, 1, 1), (5, 1, 2), (3, 2, 2), ((3, 1), 1, (1, 0)), ((1, 3), 1, (0, 1)), ((2, 3), 1, 1)):

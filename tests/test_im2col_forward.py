@@ -1,12 +1,24 @@
 """Im2col: bit for bit against the twin and PyTorch, what it refuses, and that its gradient is its adjoint."""
 
+import os
 from itertools import product
 
 import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
 from fuzz.calls import DTYPES
-from helpers import LAYOUTS, Guarded, assert_same_bytes, assert_sides_alike, guarded_copy, numpy_of
+from helpers import (
+    LAYOUTS,
+    Guarded,
+    assert_same_bytes,
+    assert_sides_alike,
+    at_fence,
+    fenced,
+    guarded_copy,
+    numpy_of,
+    require_isa,
+    run_python,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators.base import REAL
@@ -89,6 +101,31 @@ def test_beyond_the_caches(rng, threads, dtype, geometry):
     x = some_bits(rng, (30_000_000 // 9 // 60**2 // DTYPES[dtype].itemsize * geometry[3] ** 2 + 1, 60, 61), dtype)
     with a.num_threads(threads):
         same_bits(a.im2col(x, *geometry), im2col(x, *geometry))
+
+
+def run_at_fences():
+    """Arrays at fences; the last line printed names the call that ended the process."""
+    memories = [fenced(2**21) for _ in range(2)]
+    cases = product(SHAPES, GEOMETRIES)
+    sizes = "uint8", "float16", "float32", "float64", "complex128"
+    for (shape, geometry), dtype, at_end in product(cases, sizes, (False, True)):
+        print((shape, geometry), dtype, at_end, flush=True)
+        values = some_bits(np.random.default_rng(7), shape, dtype)
+        x = at_fence(memories[0], values.shape, values.dtype, at_end=at_end)
+        x[...] = values
+        wanted = im2col(values, *geometry)
+        out = at_fence(memories[1], wanted.shape, wanted.dtype, at_end=at_end)
+        a.im2col(x, *geometry, out=out)
+        same_bits(out, wanted)
+    print("done")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
+@pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
+def test_nothing_beyond_the_arrays_is_touched(isa, tmp_path):
+    require_isa(isa)
+    code = "from test_im2col_forward import run_at_fences; run_at_fences()"
+    assert run_python(code, tmp_path, ACLNN_BW_ISA=isa).endswith("\ndone\n")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])

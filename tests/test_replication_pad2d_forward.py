@@ -1,12 +1,24 @@
 """ReplicationPad2d: bit for bit against the twin and PyTorch, what it refuses, and that its gradient is its adjoint."""
 
+import os
 from itertools import product
 
 import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
 from fuzz.calls import DTYPES
-from helpers import LAYOUTS, Guarded, assert_same_bytes, assert_sides_alike, guarded_copy, numpy_of
+from helpers import (
+    LAYOUTS,
+    Guarded,
+    assert_same_bytes,
+    assert_sides_alike,
+    at_fence,
+    fenced,
+    guarded_copy,
+    numpy_of,
+    require_isa,
+    run_python,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators import OPERATORS
@@ -67,13 +79,39 @@ def test_channels_last(rng, dtype, shape, pads):
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
 def test_middles_and_ends_of_any_length(rng, dtype):
     """Both are copied in pieces of several sizes."""
-    for width, left, right in product((*range(1, 20), 31, 32, 33, 64, 65, 130), (0, 1, 2, 3, 7, 70, -1), (0, 1, 5, 65)):
-        if width + left > 0:
+    widths, lefts, rights = (*range(1, 20), 31, 32, 33, 64, 65, 130), (0, 1, 2, 3, 7, 70, -1), (0, 1, 5, 65, -1)
+    for width, left, right in product(widths, lefts, rights):
+        if width + min(left, 0) + min(right, 0) > 0:
             x = some_bits(rng, (2, 3, width), dtype)
             out = Guarded((1, 2, 5, left + width + right), DTYPES[dtype], "contiguous", 1)
             a.replication_pad2d(x, (left, right, 1, 1), out=out.view[0])
             same_bits(out.view[0], replication_pad2d(x, (left, right, 1, 1)))
             out.assert_outside_untouched()
+
+
+def run_at_fences():
+    """Arrays at fences; the last line printed names the call that ended the process."""
+    memories = [fenced(2**21) for _ in range(2)]
+    cases = product((1, 2, 3, 4, 7, 8, 9, 16, 17, 33, 70), (*PADS, (1, 1, 0, 0), (0, 70, 0, 1)))
+    sizes = "uint8", "float16", "float32", "float64", "complex128"
+    for (width, pads), dtype, at_end in product(cases, sizes, (False, True)):
+        print((width, pads), dtype, at_end, flush=True)
+        values = some_bits(np.random.default_rng(7), (2, 3, 5, width), dtype)
+        x = at_fence(memories[0], values.shape, values.dtype, at_end=at_end)
+        x[...] = values
+        wanted = replication_pad2d(values, pads)
+        out = at_fence(memories[1], wanted.shape, wanted.dtype, at_end=at_end)
+        a.replication_pad2d(x, pads, out=out)
+        same_bits(out, wanted)
+    print("done")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
+@pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
+def test_nothing_beyond_the_arrays_is_touched(isa, tmp_path):
+    require_isa(isa)
+    code = "from test_replication_pad2d_forward import run_at_fences; run_at_fences()"
+    assert run_python(code, tmp_path, ACLNN_BW_ISA=isa).endswith("\ndone\n")
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])

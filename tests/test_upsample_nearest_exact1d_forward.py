@@ -2,12 +2,23 @@
 adjoint."""
 
 import math
+import os
+from itertools import product
 
 import numpy as np
 import pytest
 from engine_helpers import Spec, refusal
 from fuzz.calls import DTYPES
-from helpers import LAYOUTS, Guarded, assert_sides_alike, guarded_copy
+from helpers import (
+    LAYOUTS,
+    Guarded,
+    assert_sides_alike,
+    at_fence,
+    fenced,
+    guarded_copy,
+    require_isa,
+    run_python,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators.replication_pad2d import ON_HOST
@@ -148,6 +159,33 @@ X, OUT = Spec((2, 3, 5)), Spec((2, 3, 8))
 def test_refusals_in_order(arguments, status, pattern):
     with a.soc("Ascend910B"), refusal(status, pattern):
         phase_1(*arguments)
+
+
+def run_at_fences():
+    """Arrays at fences; the last line printed names the call that ended the process."""
+    memories = [fenced(2**21) for _ in range(2)]
+    for lengths, dtype, at_end in product(
+        [*LENGTHS, (14, 42), (14, 40), (20, 60), (28, 100)],
+        ("uint8", "float16", "float32", "float64", "complex128"),
+        (False, True),
+    ):
+        print(lengths, dtype, at_end, flush=True)
+        values = some_bits(np.random.default_rng(7), (2, 3, lengths[0]), dtype)
+        x = at_fence(memories[0], values.shape, values.dtype, at_end=at_end)
+        x[...] = values
+        wanted = upsample(values, lengths[1])
+        out = at_fence(memories[1], wanted.shape, wanted.dtype, at_end=at_end)
+        a.upsample_nearest_exact1d(x, lengths[1], out=out)
+        same_bits(out, wanted)
+    print("done")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
+@pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
+def test_nothing_beyond_the_arrays_is_touched(isa, tmp_path):
+    require_isa(isa)
+    code = "from test_upsample_nearest_exact1d_forward import run_at_fences; run_at_fences()"
+    assert run_python(code, tmp_path, ACLNN_BW_ISA=isa).endswith("\ndone\n")
 
 
 def test_ascend910_lacks_it():

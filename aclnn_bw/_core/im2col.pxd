@@ -60,7 +60,7 @@ cdef struct Im2colPlan:
     int64_t kernel_width            # kW
     int64_t first_column            # of the first taps
     int64_t[3] grad_output_strides  # elements: n, c*kH*kW, l
-    int64_t source_bytes        # of gradOutput, if nothing lies between its elements, or 0
+    int64_t source_bytes            # of gradOutput without gaps, or 0; used where a plane's columns lie side by side
     int64_t[4] out_strides
     int32_t out_dtype
     bint converts                   # out's dtype is not gradOutput's

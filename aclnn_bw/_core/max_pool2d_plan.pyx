@@ -596,8 +596,8 @@ cdef bint scatters_few(const MaxPool2d* pool, int64_t item, int64_t real, int64_
 
 cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t real, bint direct,
                        int64_t bytes) noexcept nogil:
-    """Choose the algorithm; returns the bytes of scratch. What the order of the sums depends on is chosen by the
-    geometry and the dtype alone, not by the instruction set."""
+    """Choose the algorithm, all arrays having so many `bytes`; returns the bytes of scratch. What the order of the sums
+    depends on is chosen by the geometry and the dtype alone, not by the instruction set."""
     # GATHER compares at every kernel position, a vector of windows at a time; SCATTER adds once for each window, one
     # after the other. So GATHER takes kernels whose columns are compiled in, and in its general form those of a few
     # positions, at strides that leave long classes of columns. Short rows would leave its vectors empty. The order of

@@ -5,8 +5,8 @@ knows their size alone; where out's dtype is another one, pieces of rows are con
 
 Bounds. `find_inside` says which windows of a kernel position lie inside the image along an axis; others are zeros, and
 nothing is read for them. Phase 1 has proved that both views lie inside their storage and that out has a row for each
-kernel position, of Lh*Lw windows. A tile has at most TILE windows of TILE_BYTES each. A block that is streamed holds at
-most BLOCK_BYTES of twice as many; from them what is left, less than a line, is moved to its beginning.
+kernel position, of Lh*Lw windows. A tile has at most TILE windows of TILE_BYTES each. A block that is streamed has at
+most BLOCK_BYTES and room for a line, which is moved to its beginning: what is left of it is less than that.
 
 | path | when | why |
 |---|---|---|
@@ -150,8 +150,7 @@ cdef void fill_rows(const Im2colForwardPlan* plan, const item* plane, item* out_
 cdef void stream_rows(const Im2colForwardPlan* plan, const item* plane, item* out__rl, int64_t l,
                       int64_t end) noexcept nogil:
     """fill_rows past the caches: rows are made a block at a time, whose whole lines are then stored."""
-    cdef uint64_t[WORDS] words
-    cdef char* block = <char*>words
+    cdef char[BLOCK_BYTES + LINE] block
     cdef int64_t size = <int64_t>sizeof(item)
     cdef bint joined = end - l == plan.out_strides[1]   # rows of out follow each other
     cdef int64_t held = 0
@@ -168,20 +167,20 @@ cdef void stream_rows(const Im2colForwardPlan* plan, const item* plane, item* ou
                 if BLOCK_BYTES - held < size:
                     # Up to a line's end; what is left begins the next block.
                     n = held - <int64_t>((<uintptr_t>to + <uintptr_t>held) & (LINE - 1))
-                    stream(to, block, n)
-                    memcpy(block, block + n, LINE)
+                    stream(to, <const char*>block, n)
+                    memcpy(<char*>block, <const char*>block + n, LINE)
                     to += n
                     held -= n
                 n = least(end - at, (BLOCK_BYTES - held) // size)
-                make_piece(plan, plane, &h, &w, at, n, <item*>(block + held))
+                make_piece(plan, plane, &h, &w, at, n, <item*>(<char*>block + held))
                 held += n * size
                 at += n
             out__rl += plan.out_strides[1]
             if not joined:
-                stream(to, block, held)
+                stream(to, <const char*>block, held)
                 held = 0
                 to = <char*>(out__rl + l)
-    stream(to, block, held)
+    stream(to, <const char*>block, held)
 
 
 cdef inline void fill_edges(const Im2colForwardPlan* plan, const item* plane, item* out__rl, const Inside* h,

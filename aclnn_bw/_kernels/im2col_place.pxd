@@ -1,9 +1,10 @@
 # cython: cdivision=True
 """PLACE of Im2colBackward: no two kernel positions meet, so every position of out is one element of gradOutput or +0.0,
-and is copied in its own type. Where windows are far apart that is a tenth of what a row of each phase takes
-(`python -m benchmarks.sweep --operator im2col_backward`).
+and is copied in its own type. Where windows are far apart, or there is one in a row, that is a tenth of what a row of
+each phase takes (`python -m benchmarks.sweep --operator im2col_backward`).
 
-Bounds. Rows [ih, end) of a plane are written, and of a row the positions of the windows that `reach` says lie in it.
+Bounds. Rows [ih, end) of a plane are written, and of a row the positions of the windows that `reach` says lie in it. Of
+one window in a row all taps do, for `make_axis` leaves out the others.
 """
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memset
@@ -27,8 +28,8 @@ cdef inline void place_row(const Im2colPlan* plan, const Reach* reach, cell* to,
     cdef int64_t step = plan.w.stride
     cdef int64_t kw, lw
     to -= plan.w.pad
-    if plan.column == 1 and plan.w.dilation == 1:
-        # A plane's one window, whose columns lie side by side: all taps are in the image.
+    if plan.w.windows == 1 and plan.column == 1 and plan.w.dilation == 1:
+        # One window in a row, whose columns lie side by side.
         for kw in range(plan.w.taps):
             to[kw] = summed_alone(windows[kw])
         return

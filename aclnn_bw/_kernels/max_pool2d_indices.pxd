@@ -25,7 +25,7 @@ cdef extern from *:
     ctypedef int32_t index_at "aclnn_bw_index"
 
 cdef enum:
-    MANY_ROWS = 7
+    MANY_ROWS = 7       # of a window: the division takes 0.75 to 1 of the time of a look at each, for whole vectors
 
 ctypedef fused numbers:
     lanes_of_4
