@@ -337,7 +337,7 @@ cdef inline int64_t first_place(const MaxPool2d* pool, const Unit* u, int64_t un
     cdef int64_t lane, oh, ow
     cdef const char* at
     for lane in range(u.lanes):
-        at = u.at + pool.index_item * lane * pool.index_strides[1]
+        at = u.mask + pool.index_item * lane * pool.index_strides[1]
         for oh in range(first_window(&pool.h, u.ih), oh_end):
             for ow in range(pool.w.out):
                 if not lies_inside(pool, oh, ow, index_of(pool, at, oh, ow)):

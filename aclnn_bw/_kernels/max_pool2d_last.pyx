@@ -221,7 +221,7 @@ cdef bint find_indices(const MaxPool2dLastPlan* plan, Band* b, const Unit* u, ch
     cdef int64_t oh = first_window(&pool.h, u.ih)
     cdef int64_t end = end_window(&pool.h, u.ih + u.rows - 1)
     cdef int64_t down = pool.index_item * pool.index_strides[2]
-    b.mask = u.at
+    b.mask = u.mask
     b.mask_down = down
     b.mask_along = 4 * pool.index_strides[3]
     if pool.packed:
@@ -230,7 +230,7 @@ cdef bint find_indices(const MaxPool2dLastPlan* plan, Band* b, const Unit* u, ch
         b.mask = scratch + pool.at_indices - oh * b.mask_down
     while oh < end:
         if pool.packed:
-            pack_row(pool, <int32_t*>(b.mask + oh * b.mask_down), u.at + oh * down, b.channels)
+            pack_row(pool, <int32_t*>(b.mask + oh * b.mask_down), u.mask + oh * down, b.channels)
         if row_missed(pool, b.mask + oh * b.mask_down, b, oh):
             return False
         oh += 1

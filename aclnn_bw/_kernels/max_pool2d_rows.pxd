@@ -26,8 +26,7 @@ cdef struct Unit:
     int64_t channel     # the group's first, of all images
     int64_t pooled      # elements to its first plane of gradOutput, and of gradInput
     int64_t image
-    const char* mask    # the group's table, or the first of its planes of indices, to which `at` points in memory
-    const char* at
+    const char* mask    # the group's table, or the first of its planes of indices
 
 
 cdef inline Unit first_unit(const MaxPool2d* pool, const char* mask, int64_t begin) noexcept nogil:
@@ -53,7 +52,6 @@ cdef inline void see_unit(const MaxPool2d* pool, const char* mask, Unit* u) noex
     else:
         u.mask = mask + 2 * (u.n * ceil_div(pool.channels, LANES) + u.group * pool.lanes // LANES) * (
             pool.kernel_size * pool.pitch)
-    u.at = u.mask
 
 
 cdef inline void next_unit(const MaxPool2d* pool, const char* mask, Unit* u) noexcept nogil:

@@ -433,7 +433,7 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
         to__hw = grad_input__chw + b.lane * pool.image_strides[1] + u.ih * pool.image_strides[2]
         if b.in_place:
             sums = <term*>to__hw
-        b.at = u.at + pool.index_item * b.lane * pool.index_strides[1]
+        b.at = u.mask + pool.index_item * b.lane * pool.index_strides[1]
         if not scatter_windows(plan, &b, sums, grad_output__chw + b.lane * pool.pooled_strides[1], to__hw, scratch,
                                cells):
             return False
@@ -550,7 +550,7 @@ cdef bint scatter_whole(const MaxPool2dScatterPlan* plan, const element* grad_ou
     cdef int64_t lane = 0
     while lane < u.lanes:
         if not scatter_few(plan, grad_output__chw + lane * pool.pooled_strides[1],
-                           u.at + pool.index_item * lane * pool.index_strides[1],
+                           u.mask + pool.index_item * lane * pool.index_strides[1],
                            grad_input__chw + lane * pool.image_strides[1], scratch, least(plan.few, u.lanes - lane),
                            source_end, kind):
             return False
@@ -598,7 +598,7 @@ cdef bint scatter_each(const MaxPool2dScatterPlan* plan, const element* grad_out
     cdef term value = 0
     cdef const char* at
     for lane in range(u.lanes):
-        at = u.at + pool.index_item * lane * pool.index_strides[1]
+        at = u.mask + pool.index_item * lane * pool.index_strides[1]
         left = 0
         while left < pool.w.size:
             columns = least(plan.block, pool.w.size - left)
