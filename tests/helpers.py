@@ -287,6 +287,22 @@ def at_fence(memory, shape, dtype, layout="contiguous", gap=1, at_end=True):
     return view(flat[::gap].reshape(base_shape))
 
 
+def made_at_fences(call, values, arguments, wanted, memories, at_end):
+    """What call(x, *arguments, out=out) makes of these values in an array like `wanted`, both at fences."""
+    x = at_fence(memories[0], values.shape, values.dtype, at_end=at_end)
+    out = at_fence(memories[1], wanted.shape, wanted.dtype, at_end=at_end)
+    x[...] = values
+    call(x, *arguments, out=out)
+    return out
+
+
+def run_its_fences(module, isa, folder):
+    """Run run_at_fences() of a module of tests in a process of its own, with an instruction set."""
+    require_isa(isa)
+    code = f"from {module} import run_at_fences; run_at_fences()"
+    assert run_python(code, folder, ACLNN_BW_ISA=isa).endswith("\ndone\n")
+
+
 def far_apart(folder, shapes, dtype, far_axis):
     """Zeroed arrays whose `far_axis` steps by more than 2**31 elements, in a sparse file that holds little else."""
     size = max(shape[far_axis] for shape in shapes), 2**31 + 8

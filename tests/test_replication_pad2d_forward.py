@@ -12,12 +12,11 @@ from helpers import (
     Guarded,
     assert_same_bytes,
     assert_sides_alike,
-    at_fence,
     fenced,
     guarded_copy,
+    made_at_fences,
     numpy_of,
-    require_isa,
-    run_python,
+    run_its_fences,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,21 +96,16 @@ def run_at_fences():
     for (width, pads), dtype, at_end in product(cases, sizes, (False, True)):
         print((width, pads), dtype, at_end, flush=True)
         values = some_bits(np.random.default_rng(7), (2, 3, 5, width), dtype)
-        x = at_fence(memories[0], values.shape, values.dtype, at_end=at_end)
-        x[...] = values
         wanted = replication_pad2d(values, pads)
-        out = at_fence(memories[1], wanted.shape, wanted.dtype, at_end=at_end)
-        a.replication_pad2d(x, pads, out=out)
-        same_bits(out, wanted)
+        made = made_at_fences(a.replication_pad2d, values, (pads,), wanted, memories, at_end)
+        same_bits(made, wanted)
     print("done")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
 @pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
 def test_nothing_beyond_the_arrays_is_touched(isa, tmp_path):
-    require_isa(isa)
-    code = "from test_replication_pad2d_forward import run_at_fences; run_at_fences()"
-    assert run_python(code, tmp_path, ACLNN_BW_ISA=isa).endswith("\ndone\n")
+    run_its_fences("test_replication_pad2d_forward", isa, tmp_path)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])

@@ -13,11 +13,10 @@ from helpers import (
     LAYOUTS,
     Guarded,
     assert_sides_alike,
-    at_fence,
     fenced,
     guarded_copy,
-    require_isa,
-    run_python,
+    made_at_fences,
+    run_its_fences,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,21 +170,16 @@ def run_at_fences():
     ):
         print(lengths, dtype, at_end, flush=True)
         values = some_bits(np.random.default_rng(7), (2, 3, lengths[0]), dtype)
-        x = at_fence(memories[0], values.shape, values.dtype, at_end=at_end)
-        x[...] = values
         wanted = upsample(values, lengths[1])
-        out = at_fence(memories[1], wanted.shape, wanted.dtype, at_end=at_end)
-        a.upsample_nearest_exact1d(x, lengths[1], out=out)
-        same_bits(out, wanted)
+        made = made_at_fences(a.upsample_nearest_exact1d, values, lengths[1:], wanted, memories, at_end)
+        same_bits(made, wanted)
     print("done")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
 @pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
 def test_nothing_beyond_the_arrays_is_touched(isa, tmp_path):
-    require_isa(isa)
-    code = "from test_upsample_nearest_exact1d_forward import run_at_fences; run_at_fences()"
-    assert run_python(code, tmp_path, ACLNN_BW_ISA=isa).endswith("\ndone\n")
+    run_its_fences("test_upsample_nearest_exact1d_forward", isa, tmp_path)
 
 
 def test_ascend910_lacks_it():
