@@ -38,6 +38,7 @@ from aclnn_bw._kernels.transpose cimport transpose
 cdef enum:
     FETCHED = 256       # bytes: how far ahead lines are fetched to be written
     BLOCK_BYTES = 4096  # that are streamed at a time
+    BLOCK_WORDS = 520   # of 8 bytes: a block and a line
 
 cdef extern from "convert.h" nogil:
     void round_to_odd_row "aclnn_bw_round_to_odd_row" (float* to, const double* source, int64_t n) noexcept
@@ -150,7 +151,8 @@ cdef void fill_rows(const Im2colForwardPlan* plan, const item* plane, item* out_
 cdef void stream_rows(const Im2colForwardPlan* plan, const item* plane, item* out__rl, int64_t l,
                       int64_t end) noexcept nogil:
     """fill_rows past the caches: rows are made a block at a time, whose whole lines are then stored."""
-    cdef char[BLOCK_BYTES + LINE] block
+    cdef uint64_t[BLOCK_WORDS] words        # aligned as any element is
+    cdef char* block = <char*>words
     cdef int64_t size = <int64_t>sizeof(item)
     cdef bint joined = end - l == plan.out_strides[1]   # rows of out follow each other
     cdef int64_t held = 0
@@ -167,20 +169,20 @@ cdef void stream_rows(const Im2colForwardPlan* plan, const item* plane, item* ou
                 if BLOCK_BYTES - held < size:
                     # Up to a line's end; what is left begins the next block.
                     n = held - <int64_t>((<uintptr_t>to + <uintptr_t>held) & (LINE - 1))
-                    stream(to, <const char*>block, n)
-                    memcpy(<char*>block, <const char*>block + n, LINE)
+                    stream(to, block, n)
+                    memcpy(block, block + n, LINE)
                     to += n
                     held -= n
                 n = least(end - at, (BLOCK_BYTES - held) // size)
-                make_piece(plan, plane, &h, &w, at, n, <item*>(<char*>block + held))
+                make_piece(plan, plane, &h, &w, at, n, <item*>(block + held))
                 held += n * size
                 at += n
             out__rl += plan.out_strides[1]
             if not joined:
-                stream(to, <const char*>block, held)
+                stream(to, block, held)
                 held = 0
                 to = <char*>(out__rl + l)
-    stream(to, <const char*>block, held)
+    stream(to, block, held)
 
 
 cdef inline void fill_edges(const Im2colForwardPlan* plan, const item* plane, item* out__rl, const Inside* h,
