@@ -533,6 +533,7 @@ CHECKED = [  # whose indices are checked in ways of their own
     MaxPool((4, 2, 4, 6), 2),  # fewer windows than a vector has lanes
     MaxPool((4, 2, 5, 6), 4, 1),
     MaxPool((4, 2, 4, 5), 3, 1),
+    MaxPool((1, 1, 9, 18), (7, 3), 1, (0, 1)),  # a vector of windows, of many rows
 ]
 
 
@@ -950,6 +951,33 @@ def test_blocks_of_windows(pool, dtype, mask_layout, layout, rng):
             two_phase(pool, grad, mask, layout=mask_layout, out=found.view)
         found.assert_outside_untouched()
         assert_same_bytes(found.view, summed_in_order(pool, wide, hits, False).astype(grad.dtype))
+
+
+@every_mask_layout
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    "pool",
+    [
+        MaxPool((1, 16, 60, 61), 5, 5),  # indices of whole planes
+        MaxPool((1, 16, 131, 130), 7, 6, 3),
+        MaxPool((1, 16, 8, 9), 5, 5),  # bits of one window
+    ],
+    ids=str,
+)
+def test_images_beyond_the_caches(pool, dtype, mask_layout, rng):
+    """A batch of more than 16 MiB has the bytes of its first image, time and again."""
+    grad, indices = pool.gradients(rng, dtype), pool.indices(rng)
+    expected = one_call(
+        grad, pool.input_shape, pool.mask(indices, mask_layout), *pool.attributes, mask_layout=mask_layout
+    )
+    batch = (17 << 20) // expected.nbytes + 1
+    many = pool._replace(input_shape=(batch, *pool.input_shape[1:]))
+    mask = many.mask(np.repeat(indices, batch, axis=0), mask_layout)
+    out = Guarded(many.input_shape, grad.dtype)
+    grad = np.repeat(grad, batch, axis=0)
+    one_call(grad, many.input_shape, mask, *many.attributes, mask_layout=mask_layout, out=out.view)
+    assert_same_bytes(out.view, np.repeat(expected, batch, axis=0))
+    out.assert_outside_untouched()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -73,6 +73,7 @@ cdef struct AvgPool2dPlan:
     int64_t tiles
     int64_t taps                        # of a kernel whose sums run in registers at stride 1, else 0
     bint loads                          # LAST: gradOutput has rows, and its windows are brought to the scratch
+    bint far                            # lines are fetched to be written: the tensors leave the caches
     bint pairs                          # stride 2 along w, and as many terms along h, one or two
     int64_t strip                       # values of q along h whose rows of windows are in the scratch at a time
     int64_t pitch                       # elements from a row of terms or sums to the next

@@ -40,6 +40,8 @@ cdef enum:
     UNITS_PER_THREAD = 4            # fewer whole planes than this leave threads unevenly loaded: split them into bands
     LEAST_BAND = 8                  # rows; lower bands sum too many rows of windows again
     LEAST_STRIP = 4                 # rows
+    FAR_BYTES = 33554432            # of both arrays: from here on it pays to fetch lines to be written
+    FETCHED_ROW = 128               # bytes, but not of shorter rows
     LONGEST_VECTOR = 64             # bytes
     CACHE_LINE = 64                 # bytes
     ACROSS_BYTES = 327680           # of the planes of LANES channels, and the sums of their rows of windows
@@ -401,7 +403,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     cdef RangeFn kernel
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
-    cdef int64_t batch, planes, scratch, units
+    cdef int64_t batch, planes, scratch, units, bytes
     cdef int rank = self.rank
     cdef bint reduced, scatters
     cdef int status = start_executor(context, c, sizeof(AvgPool2dPlan), result)
@@ -450,7 +452,9 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     units = quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles
     kernel = context.kernels.row[ACROSS_KERNEL if plan.algorithm in (ACROSS, LAST) else KERNEL][
         slot_of(grad_output.dtype)]
-    set_work(executor, context, kernel, units, traffic(grad_output, item) + traffic(grad_input, item), scratch)
+    bytes = traffic(grad_output, item) + traffic(grad_input, item)
+    plan.far = bytes > FAR_BYTES and (plan.algorithm == WINDOWS or plan.w.size * item >= FETCHED_ROW)
+    set_work(executor, context, kernel, units, bytes, scratch)
     return SUCCESS
 
 

@@ -80,6 +80,7 @@ cdef struct MaxPool2d:
     int64_t at_indices      # byte offset in a range's scratch
     bint reduced            # Ascend910, float32: values are rounded to float16, and so are sums
     bint disjoint           # no two windows have a position in common
+    bint far                # of a gradient: the tensors leave the caches
     int32_t algorithm
     int64_t[2] full_kernel  # as the caller gave them
     int64_t[2] full_stride
@@ -94,7 +95,6 @@ cdef struct MaxPool2dWindows:
 cdef struct MaxPool2dGatherPlan:
     MaxPool2d pool
     MaxPool2dWindows windows
-    bint far                # the tensors leave the caches
     bint flat               # rows are laid end to end for the kernel
     int32_t known           # MaxPoolColumns
     int64_t team            # channels that are summed at a time

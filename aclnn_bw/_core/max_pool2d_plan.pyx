@@ -78,7 +78,7 @@ cdef enum:
     MARKED = 8                      # positions to a window, from which on most have no sum
     MOVED = 4                       # times the rows that two blocks share: one in so many is moved
     LEAST_PLACED = 900              # squared windows of a plane times a kernel's positions (leaves_vectors_empty)
-    PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; nibbles, 8; places, 4
+    PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; places, 4; nibbles, 8
 
 
 cdef void clip_windows(int64_t size, int64_t out, int64_t* kernel, int64_t* stride, int64_t* pad) noexcept nogil:
@@ -752,7 +752,7 @@ cdef int plan_conversion(const Context* context, const Tensor* self, const Tenso
                 or ((plan.block - 1) * pool.h.stride + pool.h.kernel) * pool.w.size >= 1 << 15):
             plan.block = 0
         if plan.block > 0:
-            size = place(&plan.at_band, size, 11 * BLOCK * 2)    # tops, lefts, 8 nibbles, places
+            size = place(&plan.at_band, size, 11 * BLOCK * 2)    # tops, lefts, places, 8 nibbles
     executor.explain = explain_source
     set_work(executor, context, context.kernels.row[MASKS_KERNEL][1 if to_mask else 0], pool.units,
              traffic(indices, item_size(indices.dtype)) + (pool.mask_bytes if to_mask else pool.mask_end), size)
@@ -791,11 +791,11 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
         executor.explain = explain_index
     bytes = traffic(grad_output, item) + traffic(grad_input, item)
     bytes += pool.mask_end if indices == NULL else traffic(indices, pool.index_item)
+    pool.far = bytes > FAR_BYTES
     scratch = plan_rows(executor.plan, context, item, real,
                         item == real and pool.pooled_strides[3] == 1 and not pool.reduced, bytes)
     if pool.algorithm == GATHER:
         kernel = GATHER_KERNEL
-        (<MaxPool2dGatherPlan*>executor.plan).far = bytes > FAR_BYTES
     elif pool.algorithm in (GATHER_LAST, SCATTER_LAST):
         kernel = LAST_KERNEL
     set_work(executor, context, context.kernels.row[kernel][slot_of(grad_output.dtype)], pool.units, bytes, scratch)

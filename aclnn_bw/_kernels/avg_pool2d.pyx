@@ -46,7 +46,9 @@ from aclnn_bw._kernels.avg_pool2d_terms cimport (
     column_factors, constant_factor, double_row, fill_window, find_factors, scale_rows, share,
 )
 from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
-from aclnn_bw._kernels.rows cimport add_row, copy, fill_row, round_to_half_row, store_row, touch_pages
+from aclnn_bw._kernels.rows cimport (
+    add_row, clear, copy, fetch_to_write, fill_row, round_to_half_row, store_row, touch_until,
+)
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, LINE, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, half, prefetch_to_write, reads_all,
     simd_fill, simd_store, sum_bytes, vector_32,
@@ -70,16 +72,6 @@ cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, e
         return
     for r in range(ih, ih + rows):
         fill_row(grad_input__hw + r * down, along, stored, columns)
-
-
-cdef inline char* touch_until(char* touched, const void* needed, const void* limit) noexcept nogil:
-    """Touch the pages from `touched` on until `needed`, and some more, none behind `limit`: how far they are now."""
-    cdef int64_t n
-    if <const char*>needed > touched:
-        n = least(most(<const char*>needed - touched, 4 * AHEAD), <const char*>limit - touched)
-        touch_pages(touched, n)
-        touched += n
-    return touched
 
 
 cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nchw, element* grad_input__nchw,
@@ -158,10 +150,10 @@ cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
         top = most(oh * plan.h.stride - plan.h.pad, 0)
         end = least((oh + 1) * plan.h.stride - plan.h.pad, plan.h.size)
         if down == w.size:
-            memset(grad_input__hw + top * down, 0, <size_t>((end - top) * down) * sizeof(element))
+            clear(grad_input__hw + top * down, (end - top) * down * <int64_t>sizeof(element), plan.far)
         else:
             for r in range(top, end):
-                memset(grad_input__hw + r * down, 0, <size_t>w.size * sizeof(element))
+                clear(grad_input__hw + r * down, w.size * <int64_t>sizeof(element), plan.far)
         if oh >= plan.h.out:
             continue
         end = least(oh * plan.h.stride - plan.h.pad + plan.h.kernel, end)
@@ -375,6 +367,8 @@ cdef void make_rows(const AvgPool2dPlan* plan, const Tile* t, element* grad_inpu
             if not 0 <= ih < h.size:
                 continue
             to = grad_input__hw + ih * down + t.iw * along
+            if direct and plan.far:
+                fetch_to_write(<char*>to, t.width * <int64_t>sizeof(element))
             if made == NULL:
                 begin = most(first + j + (r >= h.long_phases), 0)
                 made = to if direct else <element*>(scratch + plan.at_row)

@@ -263,7 +263,7 @@ cdef inline void start_plane(Plane* plane, const MaxPool2dGatherPlan* plan, cons
     """But for the channel, its gradients and its mask."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t item = sizeof(element) if ways.read else sizeof(real)
-    plane.far = plan.far
+    plane.far = plan.pool.far
     plane.edges = <const uint16_t*>(scratch + plan.at_edges)
     plane.column_step = 2 * pool.pitch
     plane.window_rows = pool.h.out
@@ -397,7 +397,7 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
     cdef bint whole
     cdef Unit u = first_unit(pool, data[2], begin)
     cdef Unit next
-    cdef bint touches = ((plan.far or one_team) and pool.image_strides[3] == 1
+    cdef bint touches = ((pool.far or one_team) and pool.image_strides[3] == 1
                          and pool.image_strides[2] == pool.w.size)
     if touches:
         touch_unit(pool, &u, <element*>data[3])

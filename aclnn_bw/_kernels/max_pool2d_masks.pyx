@@ -112,8 +112,8 @@ cdef void find_rows(const MaxPool2dMasksPlan* plan, int64_t* to, const char* wor
     cdef const MaxPool2d* pool = &plan.pool
     cdef uint16_t* tops = <uint16_t*>(scratch + plan.at_band)
     cdef uint16_t* lefts = tops + BLOCK
-    cdef uint16_t* nibbles = lefts + BLOCK
-    cdef uint16_t* places = nibbles + 8 * BLOCK
+    cdef uint16_t* places = lefts + BLOCK
+    cdef uint16_t* nibbles = places + BLOCK
     cdef int64_t n = pool.w.out
     cdef int64_t top = oh * pool.h.stride - pool.h.pad
     cdef int64_t first = most(top, 0)
@@ -125,7 +125,7 @@ cdef void find_rows(const MaxPool2dMasksPlan* plan, int64_t* to, const char* wor
     cdef unsigned other
     while start < (end - oh) * n:
         count = least((end - oh) * n - start, BLOCK)
-        other = window_codes(nibbles, words + 2 * (oh * n + start), pool, count, 1)
+        other = window_codes(nibbles, words + 2 * (oh * n + start), pool, count, pool.pitch - oh * n - start, 1)
         for lane in range(lanes):
             row = to + lane * pool.pooled_strides[1] + oh * n
             if other >> lane & 1 or window_places(

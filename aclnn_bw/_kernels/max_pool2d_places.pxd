@@ -10,8 +10,9 @@ column, a nibble each, by a few operations for 16 channels and a vector of windo
 one bit in each of them, its windows are added without a branch. Else the set bits of each word are walked.
 
 Bounds. A place is found by a nibble, and compared with the sums' rows and columns; an index has been found to lie in
-its window. Words are read in vectors, up to 15 of them beyond a row's windows: a row of the table ends in 16 words or
-more that belong to no window.
+its window. Words are read in vectors, up to 16 of them beyond a row's windows: a row of the table ends in 16 words or
+more that belong to no window. A longer vector that would leave the row begins earlier; rows have 32 words at least. Of
+fewer windows than 16 its nibbles lie before nibbles[0] too, among the places that are made from them afterwards.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
@@ -20,12 +21,16 @@ from aclnn_bw._core.max_pool2d cimport BLOCK, LANES, MaxPool2d
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_rows cimport term
 from aclnn_bw._kernels.rows cimport narrow_row
-from aclnn_bw._kernels.simd cimport bfloat, element, half, lanes_of_2, prefetch, simd_load, simd_store, simd_zero
+from aclnn_bw._kernels.simd cimport (
+    bfloat, element, half, lanes_of_2, lanes_of_words, prefetch, simd_load, simd_store, simd_zero,
+)
 
 cdef extern from *:
     """
     typedef uint16_t __attribute__((aligned(1), may_alias)) aclnn_bw_word;
-    static const uint16_t aclnn_bw_lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static const uint16_t aclnn_bw_lane_numbers[32] = {
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+        16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
     static const uint16_t aclnn_bw_channel_bits[16] = {
         1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
     """
@@ -33,6 +38,10 @@ cdef extern from *:
     const uint16_t* lane_numbers "aclnn_bw_lane_numbers"
     const uint16_t* channel_bits "aclnn_bw_channel_bits"
     int lowest_bit "__builtin_ctz" (unsigned bits) noexcept nogil
+
+ctypedef fused lane_type:
+    lanes_of_2
+    lanes_of_words
 
 cdef extern from "half.h" nogil:
     uint32_t bits_of "aclnn_bw_bits_of" (float value) noexcept
@@ -131,32 +140,32 @@ cdef inline void scatter_some(term* sums, int64_t sum_pitch, uint32_t low, uint3
 
 # --- places by bits -------------------------------------------------------------------------------------------------
 
-cdef inline lanes_of_2 first_lanes(int64_t n) noexcept nogil:
-    """All ones in the first n lanes."""
-    cdef lanes_of_2 some
+cdef inline lane_type lanes_between(int64_t begin, int64_t end, const lane_type* kind) noexcept nogil:
+    """All ones in lanes [begin, end)."""
+    cdef lane_type some
     simd_load(&some, lane_numbers)
-    return <lanes_of_2>(some < <uint16_t>n)
+    return <lane_type>(some >= <uint16_t>begin) & <lane_type>(some < <uint16_t>end)
 
 
-cdef inline unsigned any_lane(const lanes_of_2* x) noexcept nogil:
+cdef inline unsigned any_lane(const lane_type* x) noexcept nogil:
     """The bits that are set in any lane."""
-    cdef uint64_t[4] part
+    cdef uint64_t[8] part
     cdef uint64_t any = 0
     cdef int64_t i
     simd_store(<uint64_t*>part, x)
-    for i in range(<int64_t>sizeof(lanes_of_2) // 8):
+    for i in range(<int64_t>sizeof(lane_type) // 8):
         any |= part[i]
     any |= any >> 32
     return <unsigned>((any | any >> 16) & 0xffff)
 
 
-cdef inline void store_nibbles(uint16_t* nibbles, const lanes_of_2* planes) noexcept nogil:
+cdef inline void store_nibbles(uint16_t* nibbles, const lanes_of_words* planes) noexcept nogil:
     """nibbles[r*BLOCK:] gets in its nibble j the number whose bit b is bit 4*j + r of planes[b]."""
-    cdef lanes_of_2 even_0 = (planes[0] & 0x5555) | ((planes[1] & 0x5555) << 1)
-    cdef lanes_of_2 even_1 = (planes[2] & 0x5555) | ((planes[3] & 0x5555) << 1)
-    cdef lanes_of_2 odd_0 = ((planes[0] >> 1) & 0x5555) | (planes[1] & 0xaaaa)
-    cdef lanes_of_2 odd_1 = ((planes[2] >> 1) & 0x5555) | (planes[3] & 0xaaaa)
-    cdef lanes_of_2 word = (even_0 & 0x3333) | ((even_1 & 0x3333) << 2)
+    cdef lanes_of_words even_0 = (planes[0] & 0x5555) | ((planes[1] & 0x5555) << 1)
+    cdef lanes_of_words even_1 = (planes[2] & 0x5555) | ((planes[3] & 0x5555) << 1)
+    cdef lanes_of_words odd_0 = ((planes[0] >> 1) & 0x5555) | (planes[1] & 0xaaaa)
+    cdef lanes_of_words odd_1 = ((planes[2] >> 1) & 0x5555) | (planes[3] & 0xaaaa)
+    cdef lanes_of_words word = (even_0 & 0x3333) | ((even_1 & 0x3333) << 2)
     simd_store(nibbles, &word)
     word = (odd_0 & 0x3333) | ((odd_1 & 0x3333) << 2)
     simd_store(nibbles + BLOCK, &word)
@@ -166,63 +175,83 @@ cdef inline void store_nibbles(uint16_t* nibbles, const lanes_of_2* planes) noex
     simd_store(nibbles + 3 * BLOCK, &word)
 
 
-cdef inline lanes_of_2 load_words(const char* words) noexcept nogil:
-    cdef lanes_of_2 x
+cdef inline lanes_of_words load_words(const char* words) noexcept nogil:
+    cdef lanes_of_words x
     prefetch(words + WORDS_AHEAD)
     simd_load(&x, words)
     return x
 
 
-cdef inline lanes_of_2 kernel_row(lanes_of_2* columns, lanes_of_2* twice, const char* words, int64_t pitch,
-                                  int64_t kernel_columns) noexcept nogil:
+cdef inline lanes_of_words kernel_row(lanes_of_words* columns, lanes_of_words* twice, const char* words, int64_t pitch,
+                                      int64_t kernel_columns) noexcept nogil:
     """The bits that are set at any position of a kernel row. columns[b] gets those at the columns whose number has bit
     b, twice those at more than one."""
-    cdef lanes_of_2 a, b, c, d, any, row
+    # Names of their own: what pointers lead to would be stored before each load.
+    cdef lanes_of_words ones = columns[0]
+    cdef lanes_of_words twos = columns[1]
+    cdef lanes_of_words fours = columns[2]
+    cdef lanes_of_words eights = columns[3]
+    cdef lanes_of_words more = twice[0]
+    cdef lanes_of_words row, a, b, c, any
     cdef int64_t kw = 0
     simd_zero(&row)
     while kw < kernel_columns:
-        simd_zero(&b)
-        simd_zero(&c)
-        simd_zero(&d)
-        a = load_words(words)
-        if kernel_columns - kw > 1:
-            b = load_words(words + 2 * pitch)
-        if kernel_columns - kw > 2:
-            c = load_words(words + 4 * pitch)
-        if kernel_columns - kw > 3:
-            d = load_words(words + 6 * pitch)
-        columns[0] |= b | d
-        columns[1] |= c | d
-        any = a | b
-        twice[0] |= (a & b) | (any & c)
-        any |= c
-        twice[0] |= any & d
-        any |= d
-        twice[0] |= row & any
+        any = load_words(words)
+        more |= row & any
+        if kernel_columns - kw >= 4:
+            a = load_words(words + 2 * pitch)
+            b = load_words(words + 4 * pitch)
+            c = load_words(words + 6 * pitch)
+            ones |= a | c
+            twos |= b | c
+            more |= any & a
+            any |= a
+            more |= any & b
+            any |= b
+            more |= any & c
+            any |= c
+            more |= row & any
+        else:
+            if kernel_columns - kw > 1:
+                a = load_words(words + 2 * pitch)
+                ones |= a
+                more |= (row | any) & a
+                any |= a
+            if kernel_columns - kw > 2:
+                b = load_words(words + 4 * pitch)
+                twos |= b
+                more |= (row | any) & b
+                any |= b
         row |= any
         if kw & 4:
-            columns[2] |= any
+            fours |= any
         if kw & 8:
-            columns[3] |= any
+            eights |= any
         kw += 4
         words += 8 * pitch
+    columns[0] = ones
+    columns[1] = twos
+    columns[2] = fours
+    columns[3] = eights
+    twice[0] = more
     return row
 
 
-cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const MaxPool2d* pool, int64_t n,
+cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const MaxPool2d* pool, int64_t n, int64_t left,
                                   int64_t run) noexcept nogil:
     """Where n <= BLOCK windows have their maxima, in a kernel of at most 16 x 16 positions: bits 4*j .. 4*j + 3 of
     nibbles[r*BLOCK + i] are the kernel row for window i and channel 4*j + r, those of nibbles[(4 + r)*BLOCK + i] the
     kernel column. Returns the channels that have not exactly one bit in each window: of those all this means
-    nothing. `run`: 1 or RUN vectors of windows are made at a time."""
-    cdef int64_t lanes = <int64_t>sizeof(lanes_of_2) // 2
+    nothing. `left`: words from the first window's to the end of its row of the table, n + 16 or more. `run`: 1 or RUN
+    vectors of windows are made at a time."""
+    cdef int64_t lanes = <int64_t>sizeof(lanes_of_words) // 2
     cdef int64_t i = 0
-    cdef int64_t kh, v, count
-    cdef lanes_of_2[4 * RUN] rows
-    cdef lanes_of_2[4 * RUN] columns
-    cdef lanes_of_2[RUN] once
-    cdef lanes_of_2[RUN] twice
-    cdef lanes_of_2 row, missed
+    cdef int64_t at, kh, v, count
+    cdef lanes_of_words[4 * RUN] rows
+    cdef lanes_of_words[4 * RUN] columns
+    cdef lanes_of_words[RUN] once
+    cdef lanes_of_words[RUN] twice
+    cdef lanes_of_words row, missed
     simd_zero(&missed)
     while i < n:
         count = least(ceil_div(n - i, lanes), run) if run > 1 else 1
@@ -234,21 +263,26 @@ cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const Ma
                 simd_zero(&columns[4 * v + kh])
         for kh in range(pool.h.kernel):
             for v in range(count):
-                row = kernel_row(&columns[4 * v], &twice[v],
-                                 words + 2 * (kh * pool.w.kernel * pool.pitch + i + v * lanes), pool.pitch,
-                                 pool.w.kernel)
+                at = least(i + v * lanes, left - lanes)
+                row = kernel_row(&columns[4 * v], &twice[v], words + 2 * (kh * pool.w.kernel * pool.pitch + at),
+                                 pool.pitch, pool.w.kernel)
                 twice[v] |= once[v] & row
                 once[v] |= row
-                rows[4 * v] |= row & <uint16_t>-(kh & 1)
-                rows[4 * v + 1] |= row & <uint16_t>-(kh >> 1 & 1)
-                rows[4 * v + 2] |= row & <uint16_t>-(kh >> 2 & 1)
-                rows[4 * v + 3] |= row & <uint16_t>-(kh >> 3 & 1)
+                if kh & 1:
+                    rows[4 * v] |= row
+                if kh & 2:
+                    rows[4 * v + 1] |= row
+                if kh & 4:
+                    rows[4 * v + 2] |= row
+                if kh & 8:
+                    rows[4 * v + 3] |= row
         for v in range(count):
-            store_nibbles(nibbles + i, &rows[4 * v])
-            store_nibbles(nibbles + 4 * BLOCK + i, &columns[4 * v])
+            at = least(i, left - lanes)
+            store_nibbles(nibbles + at, &rows[4 * v])
+            store_nibbles(nibbles + 4 * BLOCK + at, &columns[4 * v])
             twice[v] |= ~once[v]
             if n - i < lanes:
-                twice[v] &= first_lanes(n - i)
+                twice[v] &= lanes_between(i - at, n - at, &row)
             missed |= twice[v]
             i += lanes
     return any_lane(&missed)
@@ -296,7 +330,7 @@ cdef inline bint window_places(uint16_t* at, const uint16_t* nibbles, int64_t c,
         place = (place & inside) | (<uint16_t>(height * width) & ~inside)
         simd_store(at + i, &place)
         if n - i < lanes:
-            inside |= ~first_lanes(n - i)
+            inside |= ~lanes_between(0, n - i, &inside)
         missed |= ~inside
         i += lanes
     return any_lane(&missed) != 0

@@ -46,13 +46,13 @@ from aclnn_bw._kernels.max_pool2d_places cimport (
     window_starts,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_cells, load_channels, next_unit, store_sums, term
-from aclnn_bw._kernels.rows cimport bfloat, element, half, real
+from aclnn_bw._kernels.rows cimport bfloat, clear, element, half, real
 
 cdef enum:
     SMALL_BYTES = 786432    # of sums in gradInput that are cleared in one go: they stay in an L2 cache
     SMALL_SUMS = 131072     # the same of the scratch, that are stored in one go too
     MOST_POSITIONS = 32767  # whose places 16 bits count (max_pool2d_plan.pyx)
-    LARGE_KERNEL = 36       # positions, from whose number on words are read in runs: 0.6 to 0.95 of the time, else 1.1
+    LARGE_KERNEL = 64       # positions, beyond which words are read in runs: 0.7 to 1.1 of the time, else to 1.2
 
 # A band of the planes of a group, and where its gradients and sums lie.
 cdef struct Band:
@@ -126,11 +126,12 @@ cdef void scatter_words(const MaxPool2dScatterPlan* plan, const Band* b, term* s
             kw -= 1
 
 
-cdef unsigned find_codes(uint16_t* nibbles, const char* words, const MaxPool2d* pool, int64_t n) noexcept nogil:
+cdef unsigned find_codes(uint16_t* nibbles, const char* words, const MaxPool2d* pool, int64_t n,
+                         int64_t left) noexcept nogil:
     """window_codes, compiled once for all types."""
     if pool.kernel_size > LARGE_KERNEL:
-        return window_codes(nibbles, words, pool, n, RUN)
-    return window_codes(nibbles, words, pool, n, 1)
+        return window_codes(nibbles, words, pool, n, left, RUN)
+    return window_codes(nibbles, words, pool, n, left, 1)
 
 
 cdef int64_t find_places(const MaxPool2dScatterPlan* plan, const Band* b, uint16_t* places, int64_t j, int64_t start,
@@ -141,7 +142,7 @@ cdef int64_t find_places(const MaxPool2dScatterPlan* plan, const Band* b, uint16
     cdef int64_t channels = 0
     whole[0] = True
     while channels < least(b.count - j, TOGETHER) and not other >> (j + channels) & 1:
-        if window_places(places + (10 + channels) * BLOCK, places + 2 * BLOCK, b.lane + j + channels, places, top,
+        if window_places(places + (2 + channels) * BLOCK, places + 6 * BLOCK, b.lane + j + channels, places, top,
                          places + BLOCK, <uint16_t>(start * plan.pool.w.stride), <uint16_t>b.height,
                          <uint16_t>plan.pool.w.size, n):
             whole[0] = whole[0] and not (b.in_place or b.marked)
@@ -153,7 +154,7 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* 
                          uint16_t* places, int64_t oh, int64_t oh_end, element* marks) noexcept nogil:
     """Rows [oh, oh_end) of windows, no more than a block: a channel that has exactly one bit in each window by its
     places, any other bit by bit. Either adds the windows of a position in ascending order. The scratch holds BLOCK
-    tops, lefts, 8 nibbles and TOGETHER places."""
+    tops, lefts, TOGETHER places and 8 nibbles."""
     cdef int64_t windows = plan.pool.w.out
     cdef uint16_t size = <uint16_t>(b.height * plan.pool.w.size)
     cdef int64_t start = 0
@@ -162,7 +163,8 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* 
     cdef bint whole
     while start < (oh_end - oh) * windows:
         n = least((oh_end - oh) * windows - start, BLOCK)     # a row beyond a block goes in pieces
-        other = find_codes(places + 2 * BLOCK, b.mask + 2 * (oh * windows + start), &plan.pool, n) >> b.lane
+        other = find_codes(places + 6 * BLOCK, b.mask + 2 * (oh * windows + start), &plan.pool, n,
+                           plan.pool.pitch - oh * windows - start) >> b.lane
         other &= <uint32_t>((1 << b.count) - 1)
         width = n if b.grad_step == windows else least(n, windows)
         j = 0
@@ -173,11 +175,11 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* 
             channels = find_places(plan, b, places, j, start, n, oh, other, &whole)
             for row in range(n // width):
                 if whole:
-                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 10 * BLOCK + row * width,
+                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 2 * BLOCK + row * width,
                                grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
                                True, marks + j * b.mark_pitch, b.mark_pitch)
                 else:
-                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 10 * BLOCK + row * width,
+                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 2 * BLOCK + row * width,
                                grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
                                False, marks + j * b.mark_pitch, b.mark_pitch)
             j += channels
@@ -310,14 +312,15 @@ cdef void open_rows(const MaxPool2dScatterPlan* plan, const Band* b, element* to
             n *= count
             count = 1
         for c in range(count):
-            memset(to__chw + c * b.mark_pitch + (low - b.ih) * plan.pool.w.size, 0, <size_t>n * sizeof(element))
+            clear(to__chw + c * b.mark_pitch + (low - b.ih) * plan.pool.w.size, n * <int64_t>sizeof(element),
+                  plan.pool.far)
         return
     if high - low == b.rows and (b.sum_pitch == n or not b.in_place):
         # In one go: whole planes that follow each other, in the scratch with what lies outside.
         n = count * b.sum_pitch
         count = 1
     for c in range(count):
-        memset(sums + c * b.sum_pitch, 0, <size_t>n * sizeof(term))
+        clear(sums + c * b.sum_pitch, n * <int64_t>sizeof(term), plan.pool.far and b.in_place)
 
 
 cdef void slide_rows(const Band* b, term* sums, int64_t begin, int64_t n) noexcept nogil:
@@ -444,14 +447,14 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
     return True
 
 
-cdef inline void clear_planes(term* to, int64_t pitch, int64_t plane, int64_t count) noexcept nogil:
+cdef inline void clear_planes(term* to, int64_t pitch, int64_t plane, int64_t count, bint far) noexcept nogil:
     """`count` planes become 0, in one go if they lie end to end."""
     cdef int64_t c
     if pitch == plane:
         plane *= count
         count = 1
     for c in range(count):
-        memset(to + c * pitch, 0, <size_t>plane * sizeof(term))
+        clear(to + c * pitch, plane * <int64_t>sizeof(term), far)
 
 
 cdef inline void spread_row(term* to, const term* grad, int64_t stride, int64_t n, int64_t size) noexcept nogil:
@@ -526,7 +529,7 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
             spread_plane(pool, <term*>grad_input__chw + j * image_pitch, grad + j * grad_pitch)
         return True
     if marked:
-        clear_planes(<uint16_t*>grad_input__chw, image_pitch, plane, count)
+        clear_planes(<uint16_t*>grad_input__chw, image_pitch, plane, count, pool.far)
         if term is float:
             scatter_channels(plan.together, sums, plane, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
                              grad_input__chw, image_pitch)
@@ -534,7 +537,7 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     if in_place:
         sums = <term*>grad_input__chw
         sum_pitch = image_pitch
-    clear_planes(sums, sum_pitch, plane, count)
+    clear_planes(sums, sum_pitch, plane, count, pool.far and in_place)
     scatter_channels(plan.together, sums, sum_pitch, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
                      <float*>NULL, 0)
     if not in_place:
@@ -582,7 +585,7 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
     if not sums_direct:
         sums = <term*>(scratch + plan.at_sums)
         sum_pitch = plane
-    clear_planes(sums, sum_pitch, plane, u.lanes)
+    clear_planes(sums, sum_pitch, plane, u.lanes, pool.far and sums_direct)
     scatter_group(sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes)
     if not sums_direct:
         store_planes(plan, grad_input__chw, sums, u.lanes, pool.h.size, cells)

@@ -4,11 +4,11 @@ the NumPy equivalents stand in the docstrings."""
 from libc.stdint cimport int64_t, uint16_t, uintptr_t
 from libc.string cimport memcpy, memset
 
-from aclnn_bw._core.arithmetic cimport least
+from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, VECTOR_BYTES, add, bfloat, cell, element, half, load, narrow_to_bfloat, narrow_to_half, plus_zero,
-    real, simd_load, simd_store, simd_tidy_nans, sixteen, store, vec, vector, vector_16, vector_half, widen_bfloat,
-    widen_half,
+    HALF_BYTES, LINE, VECTOR_BYTES, add, bfloat, cell, element, half, load, narrow_to_bfloat, narrow_to_half, plus_zero,
+    prefetch_to_write, real, simd_load, simd_store, simd_tidy_nans, sixteen, store, vec, vector, vector_16, vector_half,
+    widen_bfloat, widen_half,
 )
 
 cdef extern from "half.h" nogil:
@@ -20,6 +20,7 @@ cdef extern from "copy.h" nogil:
 cdef enum:
     BLOCK = 256     # elements gathered at a time from a strided row
     PAGE = 4096     # bytes, at least
+    CLEARED = 1024  # bytes whose lines are fetched to be written at a time
 
 
 cdef inline void touch_pages(char* to, int64_t size) noexcept nogil:
@@ -29,6 +30,39 @@ cdef inline void touch_pages(char* to, int64_t size) noexcept nogil:
     while at < size:
         to[at] = 0
         at += PAGE
+
+
+cdef inline char* touch_until(char* touched, const void* needed, const void* limit) noexcept nogil:
+    """Touch the pages from `touched` on until `needed`, and some more, none behind `limit`: how far they are now."""
+    cdef int64_t n
+    if <const char*>needed > touched:
+        n = least(most(<const char*>needed - touched, 4 * PAGE), <const char*>limit - touched)
+        touch_pages(touched, n)
+        touched += n
+    return touched
+
+
+cdef inline void fetch_to_write(char* to, int64_t size) noexcept nogil:
+    """Ask for the lines of to[:size], all of which the caller makes: beyond the caches, stores to lines that are there
+    take 0.5 to 0.95 of the time, memset's and memmove's too; in an L1 cache 1.5 times as long."""
+    cdef int64_t at = 0
+    touch_pages(to, size)
+    while at < size:
+        prefetch_to_write(to + at)
+        at += LINE
+
+
+cdef inline void clear(void* to, int64_t size, bint far) noexcept nogil:
+    """to[:size] = 0; `far`: it lies beyond the caches."""
+    cdef char* begin = <char*>to
+    cdef int64_t some
+    while far and size > 0:
+        some = least(size, CLEARED)
+        fetch_to_write(begin, some)
+        memset(begin, 0, <size_t>some)
+        begin += some
+        size -= some
+    memset(begin, 0, <size_t>size)
 
 
 cdef inline real widened(const element* source, const real* summed) noexcept nogil:

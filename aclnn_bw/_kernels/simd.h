@@ -39,6 +39,7 @@ typedef uint32_t simd_lanes_of_4 __attribute__((vector_size(SIMD_BYTES)));
 typedef uint32_t simd_lanes_of_4_half __attribute__((vector_size(SIMD_HALF_BYTES)));
 typedef uint32_t simd_lanes_of_4_16 __attribute__((vector_size(16)));
 typedef uint16_t simd_lanes_of_2 __attribute__((vector_size(SIMD_BYTES > 16 ? 32 : 16)));
+typedef uint16_t simd_lanes_of_words __attribute__((vector_size(SIMD_BYTES)));
 
 /* Cells of memory that are moved, whatever they hold, and at any address, as a mask's bytes are. */
 typedef uint16_t __attribute__((may_alias, aligned(1))) simd_cell_2;

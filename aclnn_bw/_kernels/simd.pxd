@@ -30,9 +30,10 @@ cdef extern from "simd.h" nogil:
     ctypedef struct vector_32 "simd_vector_32":
         pass
     # Integers in lanes: to Cython they are numbers, of a type each to tell them apart, and C applies its operators to
-    # all lanes. A comparison leaves all ones or zeros, once it is cast. Of 4 bytes they are as wide as a vector, half
-    # as wide, and of 16 bytes.
+    # all lanes. A comparison leaves all ones or zeros, once it is cast. Words are as wide as a vector; lanes of 4 bytes
+    # too, half as wide, and of 16 bytes.
     ctypedef unsigned short lanes_of_2 "simd_lanes_of_2"
+    ctypedef unsigned int lanes_of_words "simd_lanes_of_words"
     ctypedef unsigned int lanes_of_4 "simd_lanes_of_4"
     ctypedef unsigned long lanes_of_4_half "simd_lanes_of_4_half"
     ctypedef unsigned long long lanes_of_4_16 "simd_lanes_of_4_16"
