@@ -34,7 +34,7 @@ cdef enum:
     MOST_PACK_BYTES = 1048576
     CACHED = 33554432               # bytes of both arrays: more are written past the caches
     STRETCH_BYTES = 8192            # out's rows that are made before they are: well within an L1 cache
-    MANY_WINDOWS = 32               # in a row: 16-bit phases that leave few gaps are transposed as fast as placed
+    MANY_WINDOWS = 32               # in a row: phases that leave few gaps, in 16 bits, or none, else, are transposed
     FEW_WINDOWS = 8                 # in a row: vectors of its phases would be mostly empty
     # Elements of a kernel row's columns: of more of them, rows of more windows than VERY_FEW take 1.1 to 1.5 times as
     # long so.
@@ -157,8 +157,10 @@ cdef bint is_small(const Axis* axis) noexcept nogil:
 
 
 cdef bint is_apart(const Axis* axis) noexcept nogil:
-    """Whether no position has two terms."""
-    return axis.windows == 1 or (axis.taps - 1) * axis.dilation < axis.stride
+    """Whether no position has two terms: kernel positions that meet are a multiple of stride / gcd apart, in windows a
+    multiple of dilation / gcd apart."""
+    cdef int64_t common = gcd(axis.dilation, axis.stride)
+    return axis.taps <= quotient(axis.stride, common) or axis.windows <= quotient(axis.dilation, common)
 
 
 cdef void find_phases(Im2colPlan* plan) noexcept nogil:
@@ -217,10 +219,14 @@ cdef bint one_window(const Axis* w, int64_t item) noexcept nogil:
     return w.windows == 1 and (w.taps > 2 or item == 2)
 
 
-cdef bint few_windows(const Axis* h, const Axis* w) noexcept nogil:
-    """Rows of so few windows that it pays to add them one by one to the sums of a plane. One alone has no stride; a
-    column of them takes 0.2 to 0.9 of the time of rows, 1.3 at most."""
-    return h.windows > 1 if w.windows == 1 else w.stride > 2 and w.windows <= FEW_WINDOWS
+cdef bint few_terms(const Axis* h, const Axis* w) noexcept nogil:
+    """Rows of so few windows, or planes of so few terms, that it pays to add them one by one to a plane of sums. One
+    window alone has no stride; a column of them takes 0.2 to 0.9 of the time of rows, 1.3 at most. Few terms take 0.25
+    to 1 of it. A kernel row's columns are at most MOST_COLUMNS elements."""
+    if w.windows == 1:
+        return h.windows > 1
+    return w.stride > 2 and (w.windows <= FEW_WINDOWS or (
+        (2 if w.windows <= MANY_WINDOWS else 3) * h.taps * h.windows * w.taps * w.windows <= h.size * w.size))
 
 
 cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int64_t bytes, int64_t real,
@@ -241,15 +247,16 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
         if (w.stride == w.taps and w.stride == plan.kernel_width and w.dilation == 1 and w.pad == 0 and w.stride > 1
                 and (h.taps - 1) * h.dilation < h.stride and plan.out_strides[3] == 1 and not plan.converts):
             plan.algorithm = INTERLEAVE
-        elif (is_apart(h) and is_apart(w) and (w.stride > 2 or one_window(w, item)) and w.taps <= MOST_TAPS
+        elif ((w.stride > 2 or one_window(w, item)) and is_apart(h) and is_apart(w) and w.taps <= MOST_TAPS
                 and plan.out_strides[3] == 1 and not plan.converts
-                and not (item == 2 and w.windows > MANY_WINDOWS and 4 * w.taps >= 3 * w.stride)):
+                and not (w.windows > MANY_WINDOWS and 4 * w.taps >= (3 if item == 2 else 4) * w.stride)):
             plan.algorithm = PLACE
-        elif (few_windows(h, w) and h.taps <= MOST_TAPS and w.taps <= MOST_TAPS
+        elif (h.taps <= MOST_TAPS and w.taps <= MOST_TAPS
                 and plan.grad_output_strides[2] == 1 and plan.out_strides[3] == 1
                 and h.size * w.size * real <= (PLANE_BYTES if planes >= threads else SHORT_PLANE_BYTES)
                 and w.taps * h.windows * w.windows <= (
-                    MOST_COLUMNS if w.windows <= VERY_FEW_WINDOWS else SOME_COLUMNS)):
+                    MOST_COLUMNS if w.windows <= VERY_FEW_WINDOWS else SOME_COLUMNS)
+                and few_terms(h, w)):
             plan.whole = True
         elif h.taps <= MOST_TAPS and w.stride <= MOST_PHASES:
             plan.algorithm = GATHER

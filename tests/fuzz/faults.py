@@ -98,6 +98,7 @@ _SIMD_H, _SIMD_HALVES_H = "_kernels/simd.h", "_kernels/simd_halves.h"
 _SIMD_LANES_H, _SIMD_ORDER_H = "_kernels/simd_lanes.h", "_kernels/simd_order.h"
 _SIMD_CHOOSE_H, _SIMD_LOOKUP_H = "_kernels/simd_choose.h", "_kernels/simd_lookup.h"
 _AVG_PLAN, _AVG_TYPES = "_core/avg_pool2d.pyx", "_core/avg_pool2d.pxd"
+_IM2COL_PLAN = "_core/im2col.pyx"
 _MAX_PLAN, _PAD_PLAN = "_core/max_pool2d_plan.pyx", "_core/replication_pad2d.pyx"
 _UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
 _PAD_FORWARD, _COPIES = "_kernels/replication_pad2d_forward.pyx", "_kernels/copies.pxd"
@@ -925,10 +926,12 @@ FAULTS = [
     Fault(_FORWARD, "c = plan.pool.pitch if oh + rows == plan.pool.h.out else first + size",
           "c = plan.pool.pitch - FAULT if oh + rows == plan.pool.h.out else first + size",
           "the last word of a row of the mask is not cleared"),
-    Fault(_FORWARD, "share = ceil_div(plan.pool.mask_bytes - plan.pool.mask_end, plan.pool.units)",
-          "share = quotient(plan.pool.mask_bytes - plan.pool.mask_end + (plan.pool.units - 1) * (1 - FAULT), "
-          "plan.pool.units)",
+    Fault(_WORDS, "share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)",
+          "share = ceil_div(pool.mask_bytes - pool.mask_end - FAULT * (pool.units - 1), pool.units)",
           "the last bytes of the container are not cleared"),
+    Fault(_WORDS, "first = least(pool.mask_end + unit * share, pool.mask_bytes)",
+          "first = least(pool.mask_end + FAULT + unit * share, pool.mask_bytes)",
+          "the first byte of the container that no window uses is not cleared"),
     Fault(_ACROSS, "most_0 = most_1 = load(at, &value)",
           "most_0 = most_1 = load(at + (along if FAULT and columns > 1 else 0), &value)",
           "ACROSS: the second column is where the search begins"),
@@ -949,9 +952,6 @@ FAULTS = [
     Fault(_ACROSS, "first = end if plan.coded else oh * pool.w.out",
           "first = end if plan.coded else oh * pool.w.out + FAULT",
           "ACROSS, LAST, few bits: the first word is not cleared"),
-    Fault(_ACROSS, "first = least(pool.mask_end + unit * share, pool.mask_bytes)",
-          "first = least(pool.mask_end + FAULT + unit * share, pool.mask_bytes)",
-          "ACROSS: the first byte of the container that no window uses is not cleared"),
     Fault(_ACROSS, "word |= <uint16_t>(1 << (lane + c))",
           "word |= <uint16_t>(1 << (lane + c - FAULT * (lane + c == 15)))",
           "ACROSS: the bit of the last channel of a word"),
@@ -1064,6 +1064,10 @@ FAULTS = [
     Fault(_PLACE, "        for kw in range(plan.w.taps):\n            to[kw] = ",
           "        for kw in range(plan.w.taps - FAULT):\n            to[kw] = ",
           "PLACE, one window: the last column is left"),
+    Fault(_IM2COL_PLAN, "return axis.taps <= quotient", "return axis.taps - FAULT <= quotient",
+          "PLACE: one kernel position too many, which meets another"),
+    Fault(_IM2COL_PLAN, "or axis.windows <= quotient", "or axis.windows - FAULT <= quotient",
+          "PLACE: one window too many, which meets another"),
     Fault(_PLACE, "    if plan.w.windows == 1 and plan.column == 1",
           "    if (plan.w.windows == 1 or FAULT) and plan.column == 1",
           "PLACE: columns that overlap are taken for one window"),
