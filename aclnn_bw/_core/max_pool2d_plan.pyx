@@ -754,6 +754,7 @@ cdef int plan_conversion(const Context* context, const Tensor* self, const Tenso
         if plan.block > 0:
             size = place(&plan.at_band, size, 11 * BLOCK * 2)    # tops, lefts, places, 8 nibbles
     executor.explain = explain_source
+    pool.far = pool.mask_bytes > FAR_BYTES
     set_work(executor, context, context.kernels.row[MASKS_KERNEL][1 if to_mask else 0], pool.units,
              traffic(indices, item_size(indices.dtype)) + (pool.mask_bytes if to_mask else pool.mask_end), size)
     return SUCCESS
@@ -964,6 +965,7 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
         scratch = plan_windows(plan, 8 if self.dtype == DT_DOUBLE else 4)
     bytes = traffic(self, item) + traffic(out, item)
     bytes += pool.mask_bytes if indices == NULL else traffic(indices, pool.index_item)
+    pool.far = bytes > FAR_BYTES
     set_work(executor, context, context.kernels.row[kernel][slot_of(self.dtype)], pool.units, bytes, scratch)
     return SUCCESS
 

@@ -22,7 +22,7 @@ from aclnn_bw._core.arithmetic cimport ceil_div, least, most
 from aclnn_bw._core.max_pool2d cimport LANES, LAST, MaxPool2d, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
-from aclnn_bw._kernels.max_pool2d_words cimport make_words
+from aclnn_bw._kernels.max_pool2d_words cimport clear_share, make_words
 from aclnn_bw._kernels.planes cimport load_planes, store_planes, turn
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, bfloat, count, element, half, load, real, simd_cut, simd_tidy_nans, simd_zero, store, take_greater,
@@ -265,7 +265,6 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
                     const real* compared, const element* stored) noexcept nogil:
     """The units [unit, end); unit = (n*bands + band)*groups + group. The last two arguments give their types only."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)
     cdef int64_t blocks = ceil_div(pool.channels, LANES)
     cdef int64_t n, group, c, oh, rows, channels, lane, first
     cdef const element* image__chw
@@ -289,9 +288,7 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
         work.maxima_down = pool.pooled_strides[2]
         work.maxima_along = pool.pooled_strides[3]
     while unit < end:
-        # What no window uses of the container is zeroed in equal shares.
-        first = least(pool.mask_end + unit * share, pool.mask_bytes)
-        memset(data[2] + first, 0, <size_t>(least(first + share, pool.mask_bytes) - first))
+        clear_share(pool, data[2], unit)
         oh = unit // pool.groups
         group = unit - oh * pool.groups
         c = group * pool.lanes

@@ -47,7 +47,7 @@ from aclnn_bw._core.max_pool2d cimport EACH, LANES, MOST_COLUMNS, SCAN, MaxPool2
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_forward_windows cimport Pass, compare, split_pairs
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
-from aclnn_bw._kernels.max_pool2d_words cimport make_words
+from aclnn_bw._kernels.max_pool2d_words cimport clear_share, make_words
 from aclnn_bw._kernels.rows cimport load_row, narrow_row, round_to_half_row, store_row, widened
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, bfloat, element, half, real,
@@ -402,7 +402,6 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
     cdef const element* self__hw
     cdef element* out__hw
     cdef int64_t windows = plan.pool.w.out
-    cdef int64_t share = ceil_div(plan.pool.mask_bytes - plan.pool.mask_end, plan.pool.units)
     cdef int64_t oh = begin % plan.pool.bands * plan.pool.band
     cdef int64_t group = begin // plan.pool.bands
     cdef int64_t n = group // plan.pool.groups
@@ -415,9 +414,7 @@ cdef int64_t forward(const MaxPool2dForwardPlan* plan, char** data, char* scratc
     if plan.pool.algorithm != EACH:
         prepare(plan, scratch, compared)
     while begin < end:
-        # What no window uses of the container is zeroed in equal shares.
-        first = least(plan.pool.mask_end + begin * share, plan.pool.mask_bytes)
-        memset(data[2] + first, 0, <size_t>(least(first + share, plan.pool.mask_bytes) - first))
+        clear_share(&plan.pool, data[2], begin)
         begin += 1
         rows = least(plan.pool.band, plan.pool.h.out - oh)
         lanes = least(plan.pool.lanes, plan.pool.channels - group * plan.pool.lanes)

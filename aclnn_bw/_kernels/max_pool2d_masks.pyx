@@ -24,7 +24,7 @@ from aclnn_bw._core.types cimport (
 )
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at, lies_inside
 from aclnn_bw._kernels.max_pool2d_places cimport window_codes, window_places, window_starts, word_at
-from aclnn_bw._kernels.max_pool2d_words cimport make_words
+from aclnn_bw._kernels.max_pool2d_words cimport clear_share, make_words
 
 ctypedef fused integer:
     int8_t
@@ -324,7 +324,6 @@ cdef int64_t from_indices(const void* plan_pointer, char** data, char* scratch, 
     cdef int32_t* row = <int32_t*>(scratch + plan.at_codes)
     cdef uint16_t* codes = <uint16_t*>(scratch + plan.at_band)
     cdef const int64_t* indices = <const int64_t*>(scratch + plan.at_indices)
-    cdef int64_t share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)
     cdef int64_t n = pool.w.out
     cdef int64_t listed = 0
     cdef int64_t listed_end = 0
@@ -333,8 +332,7 @@ cdef int64_t from_indices(const void* plan_pointer, char** data, char* scratch, 
     cdef Unit u
     while begin < end:
         u = unit_of(pool, begin)
-        first = least(pool.mask_end + begin * share, pool.mask_bytes)
-        memset(data[1] + first, 0, <size_t>(least(first + share, pool.mask_bytes) - first))
+        clear_share(pool, data[1], begin)
         begin += 1
         words = data[1] + u.words
         first = u.oh * n

@@ -1,12 +1,21 @@
 # cython: cdivision=True
-"""The words of a bit mask from codes: of each window and channel the kernel position of its maximum."""
+"""What the containers of masks hold: words from codes, which are of each window and channel the kernel position of its
+maximum, and zeros behind all that the layout uses."""
 from libc.stdint cimport int64_t, uint16_t
 
-from aclnn_bw._core.arithmetic cimport least
-from aclnn_bw._core.max_pool2d cimport LANES
+from aclnn_bw._core.arithmetic cimport ceil_div, least
+from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d
+from aclnn_bw._kernels.rows cimport clear
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, simd_copy_first, simd_load, simd_mark_equal_2, simd_store, vector, zero,
 )
+
+
+cdef inline void clear_share(const MaxPool2d* pool, char* mask, int64_t unit) noexcept nogil:
+    """A unit's share of the container beyond what the layout uses becomes 0. All are equal, but for the last ones."""
+    cdef int64_t share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)
+    cdef int64_t first = least(pool.mask_end + unit * share, pool.mask_bytes)
+    clear(mask + first, least(share, pool.mask_bytes - first), pool.far)
 
 
 cdef inline void mark(vector* word, vector* next_word, const uint16_t* codes, int64_t pitch, int lanes,
