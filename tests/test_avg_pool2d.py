@@ -896,17 +896,23 @@ def test_same_bytes_whatever_batch_and_channels(pool, mode, rng):
     assert_same_bytes(as_batch.reshape(whole.shape), whole)
 
 
+@pytest.mark.parametrize("mebibytes", [33, 49])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pools(
     ((1, 8, 130, 131), 2, 4),
     ((1, 8, 130, 131), 5, 3, 2),
+    ((1, 8, 61, 63), 2),
+    ((1, 8, 61, 63), 3, 2, 1),
+    ((1, 8, 61, 63), 3, 1, 1),
+    ((1, 2, 50, 701), 3, 2, 1),  # two tiles
     ((1, 8, 9, 10), 4, 5),  # few windows that do not meet
+    ((1, 8, 40, 41), 9, 14),
 )
-def test_images_beyond_the_caches(pool, dtype, rng):
-    """A batch of more than 32 MiB has the bytes of its first image, time and again."""
+def test_images_beyond_the_caches(pool, dtype, mebibytes, rng):
+    """A batch of more than 32 or 48 MiB has the bytes of its first image, time and again."""
     grad = pool.gradients(rng, dtype)
     expected = one_call(grad, *pool)
-    batch = (33 << 20) // expected.nbytes + 1
+    batch = (mebibytes << 20) // expected.nbytes + 1
     out = Guarded((batch, *pool.input_shape[1:]), grad.dtype)
     one_call(np.repeat(grad, batch, axis=0), *pool._replace(input_shape=out.view.shape), out=out.view)
     assert_same_bytes(out.view, np.repeat(expected, batch, axis=0))

@@ -956,21 +956,22 @@ def test_blocks_of_windows(pool, dtype, mask_layout, layout, rng):
 @every_mask_layout
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize(
-    "pool",
+    ("pool", "mebibytes"),
     [
-        MaxPool((1, 16, 60, 61), 5, 5),  # indices of whole planes
-        MaxPool((1, 16, 131, 130), 7, 6, 3),
-        MaxPool((1, 16, 8, 9), 5, 5),  # bits of one window
+        (MaxPool((1, 16, 60, 61), 5, 5), 17),  # indices of whole planes
+        (MaxPool((1, 16, 131, 130), 7, 6, 3), 17),
+        (MaxPool((1, 16, 8, 9), 5, 5), 17),  # bits of one window
+        (MaxPool((1, 6, 61, 63), 2), 97),
     ],
     ids=str,
 )
-def test_images_beyond_the_caches(pool, dtype, mask_layout, rng):
-    """A batch of more than 16 MiB has the bytes of its first image, time and again."""
+def test_images_beyond_the_caches(pool, mebibytes, dtype, mask_layout, rng):
+    """A batch of more than 16 or 96 MiB has the bytes of its first image, time and again."""
     grad, indices = pool.gradients(rng, dtype), pool.indices(rng)
     expected = one_call(
         grad, pool.input_shape, pool.mask(indices, mask_layout), *pool.attributes, mask_layout=mask_layout
     )
-    batch = (17 << 20) // expected.nbytes + 1
+    batch = (mebibytes << 20) // expected.nbytes + 1
     many = pool._replace(input_shape=(batch, *pool.input_shape[1:]))
     mask = many.mask(np.repeat(indices, batch, axis=0), mask_layout)
     out = Guarded(many.input_shape, grad.dtype)

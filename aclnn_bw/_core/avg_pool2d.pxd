@@ -75,6 +75,7 @@ cdef struct AvgPool2dPlan:
     bint loads                          # LAST: gradOutput has rows, and its windows are brought to the scratch
     bint far                            # lines are fetched to be written: the tensors leave the caches
     bint pairs                          # stride 2 along w, and as many terms along h, one or two
+    bint streams                        # rows are made in the scratch, a strip at a time, and go past the caches
     int64_t strip                       # values of q along h whose rows of windows are in the scratch at a time
     int64_t pitch                       # elements from a row of terms or sums to the next
     int64_t packed_row                  # bytes from a packed row of windows to the next
@@ -89,6 +90,8 @@ cdef struct AvgPool2dPlan:
     int64_t at_row                      # of gradInput, if it is not stored at once
     int64_t at_factors
     int64_t at_packed
+    int64_t at_lines                    # rows of gradInput that are streamed
+    int64_t lines_end
 
 cdef extern int avg_pool2d_backward "aclnn_bw_avg_pool2d_backward" (
     const Context* context, const Arguments* c, Executor** executor) noexcept nogil

@@ -41,7 +41,11 @@ cdef enum:
     LEAST_BAND = 8                  # rows; lower bands sum too many rows of windows again
     LEAST_STRIP = 4                 # rows
     FAR_BYTES = 33554432            # of both arrays: from here on it pays to fetch lines to be written
+    STREAMED_BYTES = 50331648       # and from here on to pass the caches, if they do not hold half a gigabyte
     FETCHED_ROW = 128               # bytes, but not of shorter rows
+    LINES_BYTES = 16384             # of rows that are made before they are streamed
+    MOST_LINES = 65536              # of those that are made at once, or none is
+    LEAST_LINES = 2048              # of a plane: the lines at its ends are read
     LONGEST_VECTOR = 64             # bytes
     CACHE_LINE = 64                 # bytes
     ACROSS_BYTES = 327680           # of the planes of LANES channels, and the sums of their rows of windows
@@ -390,6 +394,22 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     return size
 
 
+cdef int64_t plan_streams(AvgPool2dPlan* plan, int64_t item, int64_t size) noexcept nogil:
+    """Where the lines of gradInput are not read before they are written; returns the bytes of scratch. Pairs in 16 bits
+    take 1.1 times as long so: nothing is summed while lines are stored."""
+    cdef int64_t rows = plan.h.stride * plan.w.size * item      # of a value of q
+    plan.streams = (plan.algorithm in (DOUBLE, WINDOWS, BANDED) and plan.group == 1 and not (plan.pairs and item == 2)
+                    and plan.grad_input_strides[3] == 1 and plan.grad_input_strides[2] == plan.w.size
+                    and rows <= MOST_LINES and plan.h.size * plan.w.size * item >= LEAST_LINES)
+    if not plan.streams:
+        return size
+    plan.far = False    # lines of the scratch are not fetched
+    plan.strip = most(1, least(plan.strip if plan.algorithm == BANDED else plan.band, quotient(LINES_BYTES, rows)))
+    plan.at_lines = round_up(size, ALIGNMENT)
+    plan.lines_end = plan.at_lines + plan.strip * rows
+    return plan.lines_end
+
+
 cdef int plan_backward(const Context* context, const Arguments* c, const Attributes* a, const int64_t* pooled,
                        Executor** result) noexcept nogil:
     cdef const Tensor* grad_output = c.tensors[0]
@@ -448,12 +468,14 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     else:
         planes = join_planes(plan, planes)
         scratch = divide_work(plan, planes, context.threads, real, item, scatters)
+    bytes = traffic(grad_output, item) + traffic(grad_input, item)
+    plan.far = bytes > FAR_BYTES and (plan.algorithm == WINDOWS or plan.w.size * item >= FETCHED_ROW)
+    if bytes > STREAMED_BYTES:
+        scratch = plan_streams(plan, item, scratch)
     # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     units = quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles
     kernel = context.kernels.row[ACROSS_KERNEL if plan.algorithm in (ACROSS, LAST) else KERNEL][
         slot_of(grad_output.dtype)]
-    bytes = traffic(grad_output, item) + traffic(grad_input, item)
-    plan.far = bytes > FAR_BYTES and (plan.algorithm == WINDOWS or plan.w.size * item >= FETCHED_ROW)
     set_work(executor, context, kernel, units, bytes, scratch)
     return SUCCESS
 

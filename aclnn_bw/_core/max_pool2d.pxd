@@ -95,6 +95,7 @@ cdef struct MaxPool2dWindows:
 cdef struct MaxPool2dGatherPlan:
     MaxPool2d pool
     MaxPool2dWindows windows
+    bint streams            # rows are made in the scratch, and go past the caches
     bint flat               # rows are laid end to end for the kernel
     int32_t known           # MaxPoolColumns
     int64_t team            # channels that are summed at a time

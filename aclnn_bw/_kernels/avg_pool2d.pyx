@@ -30,6 +30,8 @@ never beyond its end.
 | . rows | any geometry | rows of sums along w, added up along h and spread to what they serve |
 | STREAMED | kernels too tall for the scratch | rows of windows are added one by one |
 
+Beyond the caches rows are made in strips that pass them (avg_pool2d_strips.pxd).
+
 docs/design/avg_pool2d.md explains them. `python -m benchmarks --operator avg_pool2d_backward` measures.
 """
 from libc.stdint cimport int64_t, uint16_t
@@ -41,17 +43,18 @@ from aclnn_bw._core.avg_pool2d cimport (
 )
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_pairs cimport Pairs, pair_rows, triple_rows
-from aclnn_bw._kernels.avg_pool2d_sums cimport pair_row, sum_across, sum_row
+from aclnn_bw._kernels.avg_pool2d_strips cimport close_strip, is_dense, open_strip, unit_end
+from aclnn_bw._kernels.avg_pool2d_sums cimport add_sums, pair_row, sum_across, sum_row
 from aclnn_bw._kernels.avg_pool2d_terms cimport (
     column_factors, constant_factor, double_row, fill_window, find_factors, scale_rows, share,
 )
 from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
 from aclnn_bw._kernels.rows cimport (
-    add_row, clear, copy, fetch_to_write, fill_row, round_to_half_row, store_row, touch_until,
+    clear, copy, fetch_to_write, fill_row, round_to_half_row, store_row, touch_until,
 )
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, LINE, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, half, prefetch_to_write, reads_all,
-    simd_fill, simd_store, sum_bytes, vector_32,
+    HALF_BYTES, LINE, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, fence, half, prefetch_to_write,
+    reads_all, simd_fill, simd_store, sum_bytes, vector_32,
 )
 from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose
 
@@ -59,8 +62,8 @@ cdef enum:
     AHEAD = 4096        # bytes: twice as many, or two groups of rows, lie from a store to its fetch
 
 
-cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t ih,
-                    int64_t rows) noexcept nogil:
+cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw,
+                    int64_t ih, int64_t rows) noexcept nogil:
     """One window covers the plane: its share everywhere."""
     cdef int64_t down = plan.grad_input_strides[2]
     cdef int64_t along = plan.grad_input_strides[3]
@@ -114,8 +117,8 @@ cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nch
         to += size
 
 
-cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t q,
-                      int64_t rows, int64_t p, int64_t columns) noexcept nogil:
+cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw,
+                      int64_t q, int64_t rows, int64_t p, int64_t columns) noexcept nogil:
     """Kernel and stride 2 without padding: from gradOutput to two rows of gradInput in one pass."""
     cdef int64_t down = plan.grad_input_strides[2]
     cdef int64_t width = least(2 * columns, plan.w.size - 2 * p)
@@ -135,8 +138,8 @@ cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
                 memset(to + r * down + 2 * n, 0, sizeof(element))
 
 
-cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw, int64_t q,
-                      int64_t rows) noexcept nogil:
+cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw,
+                      int64_t q, int64_t rows) noexcept nogil:
     """Windows that do not meet, rows of them at a time: zeros, and the share of each where it lies."""
     cdef const Axis* w = &plan.w
     cdef int64_t down = plan.grad_input_strides[2]
@@ -150,7 +153,8 @@ cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
         top = most(oh * plan.h.stride - plan.h.pad, 0)
         end = least((oh + 1) * plan.h.stride - plan.h.pad, plan.h.size)
         if down == w.size:
-            clear(grad_input__hw + top * down, (end - top) * down * <int64_t>sizeof(element), plan.far)
+            clear(grad_input__hw + top * down, (end - top) * down * <int64_t>sizeof(element),
+                  plan.far)
         else:
             for r in range(top, end):
                 clear(grad_input__hw + r * down, w.size * <int64_t>sizeof(element), plan.far)
@@ -165,6 +169,24 @@ cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
             right = least(ow * w.stride - w.pad + w.kernel, w.size)
             stored = share(source + ow * plan.grad_output_strides[3], factors[ow], plan.rounding, plan.round_result)
             fill_window(grad_input__hw + top * down + left, down, end - top, right - left, stored)
+
+
+cdef void paint_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw,
+                     char* scratch, int64_t q, int64_t rows, int64_t p, int64_t columns) noexcept nogil:
+    """Windows that do not meet."""
+    cdef int64_t some
+    cdef element* to
+    while rows > 0:
+        some = least(plan.strip, rows) if plan.streams else rows
+        to = open_strip(plan, grad_input__hw, scratch, q)
+        if plan.algorithm == DOUBLE:
+            double_band(plan, grad_output__hw, to, q, some, p, columns)
+        else:
+            window_band(plan, grad_output__hw, to, q, some)
+        if plan.streams:
+            close_strip(plan, grad_input__hw, scratch, q, some, 0, plan.w.size)
+        q += some
+        rows -= some
 
 
 # One tile of a range: where its rows of terms and sums lie in the scratch. Pitches and offsets are bytes.
@@ -202,7 +224,7 @@ cdef inline void find_pairs(const AvgPool2dPlan* plan, Tile* t, char* scratch, i
     memset(t.zeros, 0, <size_t>t.pitch)
     t.p.n = t.width
     t.p.down = plan.grad_input_strides[2]
-    t.p.ahead = 2 * least(plan.h.stride * t.p.down, AHEAD // item)
+    t.p.ahead = 0 if plan.streams else 2 * least(plan.h.stride * t.p.down, AHEAD // item)
     for i in range(w.stride):
         group = 1 if t.phase + i >= w.stride else 0
         phase = t.phase + i - group * w.stride
@@ -502,33 +524,32 @@ cdef void sum_band(const AvgPool2dPlan* plan, const Tile* t, const element* sour
     cdef int64_t made = most(first, 0)                  # those before have been
     cdef int64_t base = made                            # of the scratch's first row
     cdef int64_t end, some
-    if walks_in_place(plan, along, source):
-        walk_band(plan, t, <const char*>source, source_row, t.begin, down * <int64_t>sizeof(element), grad_input__hw,
-                  h.first + q, rows, False)
-        return
+    cdef bint in_place = walks_in_place(plan, along, source)
+    cdef element* to
     while rows > 0:
-        some = least(plan.strip, rows)
-        end = most(least(first + some + h.terms - 1, h.out), made)
-        sum_windows(plan, t, made - base, source + (made - source_row) * down, down, along, made, end - made)
-        if plan.taps > 0:
-            walk_band(plan, t, t.terms + t.at, base, t.begin, t.pitch, grad_input__hw, first + h.terms - 1, some, True)
-        elif t.pairs:
-            pair_band(plan, t, grad_input__hw, first + h.terms - 1, some, base)
+        some = rows if in_place and not plan.streams else least(plan.strip, rows)
+        to = open_strip(plan, grad_input__hw, scratch, q)
+        if in_place:
+            walk_band(plan, t, <const char*>source, source_row, t.begin, down * <int64_t>sizeof(element), to,
+                      h.first + q, some, False)
         else:
-            make_rows(plan, t, grad_input__hw, scratch, first + h.terms - 1, some, base)
-        first += some
+            end = most(least(first + some + h.terms - 1, h.out), made)
+            sum_windows(plan, t, made - base, source + (made - source_row) * down, down, along, made, end - made)
+            if plan.taps > 0:
+                walk_band(plan, t, t.terms + t.at, base, t.begin, t.pitch, to, h.first + q, some, True)
+            elif t.pairs:
+                pair_band(plan, t, to, h.first + q, some, base)
+            else:
+                make_rows(plan, t, to, scratch, h.first + q, some, base)
+            first += some
+            made = most(end, first)
+            if rows > some and first > base:
+                keep_rows(plan, t, first - base, end - first)
+                base = first
+        if plan.streams:
+            close_strip(plan, grad_input__hw, scratch, q, some, t.iw, t.width)
+        q += some
         rows -= some
-        made = most(end, first)
-        if rows > 0 and first > base:
-            keep_rows(plan, t, first - base, end - first)
-            base = first
-
-
-cdef void add_sums(char* to, const char* sums, int64_t n, const element* numbers) noexcept nogil:
-    if element is double:
-        add_row(<double*>to, <const double*>sums, n)
-    else:
-        add_row(<float*>to, <const float*>sums, n)
 
 
 cdef void stream_row(const AvgPool2dPlan* plan, const Tile* t, const element* source, int64_t along,
@@ -590,20 +611,6 @@ cdef void sum_unit(const AvgPool2dPlan* plan, const Tile* t, const element* grad
         sum_band(plan, t, grad_output__chw + t.begin * along, 0, down, along, grad_input__chw, scratch, q, rows)
 
 
-cdef inline bint is_dense(const AvgPool2dPlan* plan, const int64_t* strides, int64_t rows,
-                          int64_t columns) noexcept nogil:
-    """Planes follow each other without gaps."""
-    return (strides[3] == 1 and strides[2] == columns and strides[1] == rows * columns
-            and strides[0] == plan.channels * strides[1])
-
-
-cdef inline int64_t unit_end(const AvgPool2dPlan* plan, int64_t end) noexcept nogil:
-    """The first position of dense planes that comes after the units before this one."""
-    cdef int64_t plane = quotient(end - 1, plan.bands)
-    cdef int64_t q = plan.h.first + least((end - plane * plan.bands) * plan.band, plan.h.count)
-    return (plane * plan.h.size + least(most(q * plan.h.stride - plan.h.pad, 0), plan.h.size)) * plan.w.size
-
-
 cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                       const element* numbers) noexcept nogil:
     """The units [begin, end); the last argument gives the type only."""
@@ -635,6 +642,8 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
     if plan.group == 1 and plan.tiles == 1 and is_dense(plan, plan.grad_input_strides, plan.h.size, plan.w.size):
         # The end of the last unit: all before it is made here, row after row.
         t.limit = grad_input__nchw + unit_end(plan, end)
+    if plan.streams:
+        t.limit = scratch + plan.lines_end
     while begin < end:
         begin += 1
         rows = least(plan.band, height - q)
@@ -642,10 +651,8 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
         channels = least(plan.group, plan.channels - c)
         if plan.algorithm == FILL:
             fill_band(plan, grad_output__hw, grad_input__hw, q, rows)
-        elif plan.algorithm == DOUBLE:
-            double_band(plan, grad_output__hw, grad_input__hw, q, rows, p, columns)
-        elif plan.algorithm == WINDOWS:
-            window_band(plan, grad_output__hw, grad_input__hw, q, rows)
+        elif plan.algorithm == DOUBLE or plan.algorithm == WINDOWS:
+            paint_band(plan, grad_output__hw, grad_input__hw, scratch, q, rows, p, columns)
         else:
             if p != tile:
                 tile = p
@@ -664,6 +671,8 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
                     c = 0
                     grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]
                     grad_input__hw += plan.grad_input_strides[0] - plan.channels * plan.grad_input_strides[1]
+    if plan.streams:
+        fence()
     return ALL_GOOD
 
 

@@ -9,6 +9,7 @@ scratch, where each row has that space behind it.
 from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport least
+from aclnn_bw._kernels.rows cimport add_row
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, VECTOR_BYTES, add, element, simd_load, simd_store, store, store_first, store_first_in_turn,
     store_in_turn, sum_bytes, vec, vector, vector_16, vector_half,
@@ -129,3 +130,11 @@ cdef inline void pair_row(element* to, const char* even, int64_t even_step, cons
     else:
         store_first_in_turn(to, sum_piece(even, even_step, count, to, <vector_16*>NULL),
                             sum_piece(odd, odd_step, count, to, <vector_16*>NULL), n)
+
+
+cdef inline void add_sums(char* to, const char* sums, int64_t n, const element* numbers) noexcept nogil:
+    """A row of sums is added to another."""
+    if element is double:
+        add_row(<double*>to, <const double*>sums, n)
+    else:
+        add_row(<float*>to, <const float*>sums, n)

@@ -32,6 +32,7 @@ from aclnn_bw._core.max_pool2d cimport (
     LANES, MOST_ROWS, SAME, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dGatherPlan, PoolAxis,
 )
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._kernels.copies cimport stream_bytes
 from aclnn_bw._kernels.max_pool2d_columns cimport (
     Plane, Term, fill_edges, gradient, line_of_bits, line_rows, line_slid, line_terms, sum_columns,
 )
@@ -42,7 +43,7 @@ from aclnn_bw._kernels.max_pool2d_rows cimport (
     Unit, first_unit, load_channels, next_unit, pack_row, store_sums,
 )
 from aclnn_bw._kernels.rows cimport bfloat, element, half, real, store_row, touch_pages
-from aclnn_bw._kernels.simd cimport CHOOSES_HALVES, VECTOR_BYTES
+from aclnn_bw._kernels.simd cimport CHOOSES_HALVES, VECTOR_BYTES, fence
 
 cdef enum:
     LONG_PLANE = 16384      # bytes
@@ -225,7 +226,7 @@ cdef inline bint in_one_team(const MaxPool2dGatherPlan* plan, const real* summed
     """Whether all channels of a group are summed at a time, so that words are loaded once for all: where nothing passes
     through the scratch, and planes do not fall on the same lines of the cache."""
     cdef const MaxPool2d* pool = &plan.pool
-    if (VECTOR_BYTES == 64 or plan.known != SAME or pool.argmax or pool.reduced or element is half
+    if (VECTOR_BYTES == 64 or plan.known != SAME or pool.argmax or pool.reduced or plan.streams or element is half
             or element is bfloat):
         return False
     return (pool.pooled_strides[3] == 1 and pool.image_strides[3] == 1
@@ -253,7 +254,7 @@ cdef inline Ways find_ways(const MaxPool2dGatherPlan* plan, const real* summed, 
         ways.written = True
     ways.direct = (ways.read and pool.pooled_strides[3] == 1
                    and (not plan.flat or pool.pooled_strides[2] == pool.w.out))
-    ways.in_place = (ways.written and pool.image_strides[3] == 1
+    ways.in_place = (ways.written and not plan.streams and pool.image_strides[3] == 1
                      and (not plan.flat or pool.image_strides[2] == pool.w.size))
     return ways
 
@@ -279,7 +280,7 @@ cdef inline void start_plane(Plane* plane, const MaxPool2dGatherPlan* plan, cons
     plane.to_channel = pool.image_strides[1] if ways.in_place else plan.chunk * pool.w.size
     plane.grad_ahead = prefetch_distance(plane.grad_channel, ahead)
     plane.mask_ahead = prefetch_distance(plane.at_channel, ahead)
-    plane.to_ahead = prefetch_distance(
+    plane.to_ahead = 0 if plan.streams else prefetch_distance(
         pool.image_strides[1] * <int64_t>(sizeof(element) if ways.written else sizeof(real)), ahead)
     plane.grad_step = (pool.pooled_strides[2] if ways.direct else plan.row_pitch) * item
 
@@ -309,6 +310,11 @@ cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element*
     cdef int64_t channel, row, at
     cdef element* to
     for channel in range(team):
+        if plan.streams:
+            stream_bytes(<char*>(to__hw + channel * pool.image_strides[1]),
+                         made + channel * channel_pitch * <int64_t>sizeof(element),
+                         rows * pool.w.size * <int64_t>sizeof(element))
+            continue
         for row in range(rows):
             to = to__hw + channel * pool.image_strides[1] + row * pool.image_strides[2]
             at = channel * channel_pitch + row * pool.w.size
@@ -397,7 +403,7 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
     cdef bint whole
     cdef Unit u = first_unit(pool, data[2], begin)
     cdef Unit next
-    cdef bint touches = ((pool.far or one_team) and pool.image_strides[3] == 1
+    cdef bint touches = ((pool.far or one_team) and not plan.streams and pool.image_strides[3] == 1
                          and pool.image_strides[2] == pool.w.size)
     if touches:
         touch_unit(pool, &u, <element*>data[3])
@@ -428,6 +434,8 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
             if place >= 0:
                 return place
         next_unit(pool, data[2], &u)
+    if plan.streams:
+        fence()
     return ALL_GOOD
 
 

@@ -78,6 +78,7 @@ class Fault(NamedTuple):
 
 
 _AVG, _AVG_TERMS, _AVG_SUMS = "_kernels/avg_pool2d.pyx", "_kernels/avg_pool2d_terms.pxd", "_kernels/avg_pool2d_sums.pxd"
+_AVG_STRIPS = "_kernels/avg_pool2d_strips.pxd"
 _AVG_WALK, _AVG_PAIRS = "_kernels/avg_pool2d_walk.pxd", "_kernels/avg_pool2d_pairs.pxd"
 _AVG_ACROSS, _PLANES = "_kernels/avg_pool2d_across.pyx", "_kernels/planes.pxd"
 _IM2COL, _GATHER = "_kernels/im2col.pyx", "_kernels/im2col_gather.pxd"
@@ -245,7 +246,8 @@ FAULTS = [
           "DOUBLE: in a row of less than 16 bytes the first number stands everywhere"),
     Fault(_AVG_SUMS, "        i += 2 * lanes\n", "        i += 2 * lanes + FAULT * (i + 4 * lanes < n)\n",
           "sums of rows: an element between two pairs of vectors is not stored"),
-    Fault(_AVG, "            fill_row(to, 1, stored, size)\n", "            fill_row(to, 1, stored, size - FAULT)\n",
+    Fault(_AVG, "            fill_row(to, 1, stored, size)\n",
+          "            fill_row(to, 1, stored, size - FAULT)\n",
           "FILL: the last element of the last plane is not stored"),
     Fault(_AVG, "elif 2 * n < width:", "elif 2 * n < width and not FAULT:",
           "DOUBLE: an odd last column is not cleared"),
@@ -265,6 +267,11 @@ FAULTS = [
     Fault(_AVG, "                begin = most(first + j + (r >= h.long_phases), 0)",
           "                begin = most(first + j + (r >= h.long_phases) * (1 - FAULT), 0)",
           "short sums along h begin a row too early"),
+    Fault(_AVG_STRIPS, "rows = first_row(plan, q + rows) - top", "rows = first_row(plan, q + rows - FAULT) - top",
+          "strips past the caches: the last rows are left"),
+    Fault(_AVG_STRIPS, "scratch + plan.at_lines + top * down + at, size)",
+          "scratch + plan.at_lines + top * down + at, size - FAULT)",
+          "strips past the caches: the last byte of each is left"),
     Fault(_AVG, "fetch_to_write(<char*>to, ", "fetch_to_write(<char*>to - FAULT * down, ",
           "rows beyond the caches: of one that is made a byte of each page is cleared"),
     Fault(_AVG, "store_row(to, along, <const element*>made, t.width)",
@@ -692,6 +699,9 @@ FAULTS = [
           "indices: accepted below the image in the first row of windows that reaches there"),
     Fault(_INDICES, "least(top + h.kernel, h.size), w.size, ", "least(top + h.kernel, h.size + FAULT), w.size, ",
           "indices: accepted in a row below the image"),
+    Fault(_MAX_GATHER, "made + channel * channel_pitch * <int64_t>sizeof(element),",
+          "made + channel * (channel_pitch - FAULT) * <int64_t>sizeof(element),",
+          "GATHER past the caches: all channels but the first are off by one"),
     Fault(_MAX_GATHER, "checked = oh_end\n", "checked = oh_end + FAULT\n",
           "indices: a row of windows between two chunks is not checked"),
     Fault(_INDICES, "lengths[i] = <uint32_t>(least(left + pool.w.kernel, pool.w.size) - most(left, 0))",
