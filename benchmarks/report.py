@@ -58,6 +58,7 @@ class Row:
     peers: Mapping[str, Comparison] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)  # peers that were wrong or failed, and how
     streams: Spread | None = None  # our time / that of the fastest copy by as many threads
+    places: int = 0  # bytes that say where maxima lie, where the caller told
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -50,7 +50,8 @@ _LEGEND = """\
 The columns of the peers tell their time / ours, median over the rounds: into memory made before, or both into fresh
 memory if the peer can do no other. With the same seed, --only NUMBER repeats the case #NUMBER. Of the cases that a peer
 wins, "copies" is our time over that of the fastest copy of as many bytes by as many threads: near 1, memory is the
-limit, and the peer moves fewer bytes."""
+limit, and the peer moves fewer bytes. "places" are those that say where maxima lie: in a bit mask 2 for each window and
+kernel position of up to 16 channels, which one channel alone has to itself; PyTorch has 8 for a channel's window."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,13 @@ def run(case: Case, dtype: str, peers: Sequence[Peer], *, budget: float) -> Row:
             both=False,
         )  # fmt: skip
 
-    row = timed(peers, budget)
+    row = replace(timed(peers, budget), places=OPERATORS[case.operator].bytes_of_places(case))
     near = [peer for peer in peers if peer.name in row.peers and ratio_of(row.peers[peer.name]).median < _AGAIN]
     if not near:
         return row
     again = timed(near, _LONGER * budget)
-    row = replace(again, peers={**row.peers, **again.peers}, left_out={**row.left_out, **again.left_out})
+    left_out = {**row.left_out, **again.left_out}
+    row = replace(again, peers={**row.peers, **again.peers}, left_out=left_out, places=row.places)
     if all(ratio_of(peer).median >= 1 for peer in row.peers.values()):
         return row
     # By itself: copies between the runs would take the caches from everybody.
@@ -200,7 +202,8 @@ def _verdict(name: str, rows: Sequence[Row]) -> str:
             lines.append(f"  {operator or 'all':<34}" + "".join(f"{cell:>14}" for cell in cells))
     for ratio, row in ratios:
         if ratio.median < 1:
-            case = f"{row.operator} {row.case} {row.dtype}, {size(row.nbytes)}, ours {duration(row.ours.into)}"
+            nbytes = size(row.nbytes) + (f", {size(row.places)} of it places" if row.places else "")
+            case = f"{row.operator} {row.case} {row.dtype}, {nbytes}, ours {duration(row.ours.into)}"
             bound = row.streams or row.copies
             lines.append(f"  {quotient(ratio)}  {case}" + (f" = {bound.median:.1f} copies" if bound else ""))
     return "\n".join(lines)

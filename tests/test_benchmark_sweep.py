@@ -197,3 +197,4 @@ def test_the_verdict():
     copies = replace(rows[1], copies=Spread(1.3, 1.3, 1.3))
     assert sweep.verdict([copies]).endswith(" float16, 4.00 KiB, ours 1.00 us = 1.3 copies")
     assert sweep.verdict([replace(copies, streams=Spread(2.0, 2.0, 2.0))]).endswith(" ours 1.00 us = 2.0 copies")
+    assert " float16, 4.00 KiB, 3.00 KiB of it places, ours 1.00 us" in sweep.verdict([replace(copies, places=3072)])
