@@ -919,6 +919,25 @@ def test_images_beyond_the_caches(pool, dtype, mebibytes, rng):
     out.assert_outside_untouched()
 
 
+@pools(
+    ((1, 1, 40000, 330), 3, 1, 1),
+    ((1, 1, 40000, 330), 2),
+    ((1, 1, 40000, 330), (5, 4), (3, 5), 2),
+)
+def test_a_plane_beyond_the_caches(pool, rng):
+    """Whole or in bands, by rows that follow each other or rows with gaps, which are not made elsewhere first."""
+    grad = pool.gradients(rng, "float32")
+    apart = np.full((1, 1, 40000, 337), 7, np.float32)
+    one_call(grad, *pool, out=apart[..., :330])
+    assert (apart[..., 330:] == 7).all()
+    for threads in (1, 3):
+        out = Guarded(pool.input_shape, grad.dtype)
+        with aclnn_bw.num_threads(threads):
+            one_call(grad, *pool, out=out.view)
+        assert_same_bytes(out.view, apart[..., :330])
+        out.assert_outside_untouched()
+
+
 @every_mode
 @every_large
 def test_same_bytes_whatever_batch_and_channels_in_large_planes(pool, mode, rng):

@@ -148,7 +148,8 @@ KINDS = [
     Columns((2, 3, 12, 150), 3, 2, 0, 3),  # of one
     Columns((2, 3, 21, 64), 3, 2, 1, 3),  # dilated positions that never meet
     Columns((2, 3, 20, 120), 3, 3, 2, (5, 4)),
-    Columns((2, 3, 20, 16), 3, 6, 0, 3),  # nor do they in so few windows
+    Columns((2, 3, 16, 16), 3, 6, 0, 3),  # nor do they in so few windows
+    Columns((2, 3, 20, 16), 3, 6, 0, 3),  # but with one more
     Columns((2, 3, 21, 96), 3, 4, 0, 8),  # and that do, at a few places of a plane
     Columns((2, 3, 5, 7), (5, 7)),
     Columns((2, 3, 5, 12), (3, 40), 1, (0, 20)),

@@ -3,7 +3,7 @@
 import json
 import os
 from functools import cache
-from itertools import islice, product
+from itertools import combinations, islice, product
 
 import numpy as np
 import pytest
@@ -354,6 +354,21 @@ def test_one_bit_in_all_windows_but_a_few(pool, change, mode, rng):
         hits = hits | (odd & (chosen == np.arange(hits.shape[2])[:, None, None]))
     result = two_phase(pool, grad, with_garbage(max_pool.bitmask(hits), pool, rng), product)
     assert_is_max_pool2d_backward(result, grad, hits, pool, product)
+
+
+@pytest.mark.parametrize("columns", range(2, 17))
+def test_two_bits_in_one_window(columns, rng):
+    """At any two kernel columns, of one kernel row or two: in each channel one window has a second bit."""
+    pairs = [(a, b, row) for a, b in combinations(range(columns), 2) for row in (1, 2)]
+    pool = MaxPool((1, len(pairs), 9, columns + 6), (3, columns), 1)
+    hits = np.zeros(pool.hits_shape, bool)
+    hits[:, :, columns] = True
+    for channel, (a, b, row) in enumerate(pairs):
+        hits[0, channel, :, 3, 3] = False
+        hits[0, channel, [columns + a, row * columns + b], 3, 3] = True
+    grad = pool.gradients(rng, "float32")
+    result = one_call(grad, pool.input_shape, max_pool.bitmask(hits), *pool.attributes)
+    assert_same_bytes(result, summed_in_order(pool, grad, hits, False))
 
 
 def test_the_other_marks_of_a_window_do_not_matter(rng):
@@ -933,6 +948,7 @@ def test_bands_of_wide_planes(pool, rng):
         MaxPool((1, 4, 250, 60), (100, 3), (160, 2), 0),  # one row of windows, and rows below it
         MaxPool((1, 2, 200, 120), (30, 20), (20, 3), (5, 3)),  # bits one by one
         MaxPool((1, 17, 300, 30), (2, 5), (40, 2), 1),
+        MaxPool((1, 17, 55, 14), 5, 1),  # a last block of few windows: its vector begins before it
     ],
     ids=str,
 )

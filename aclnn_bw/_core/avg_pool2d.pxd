@@ -76,7 +76,7 @@ cdef struct AvgPool2dPlan:
     bint far                            # lines are fetched to be written: the tensors leave the caches
     bint pairs                          # stride 2 along w, and as many terms along h, one or two
     bint streams                        # rows are made in the scratch, a strip at a time, and go past the caches
-    int64_t strip                       # values of q along h whose rows of windows are in the scratch at a time
+    int64_t strip                       # values of q along h whose rows are in the scratch at a time
     int64_t pitch                       # elements from a row of terms or sums to the next
     int64_t packed_row                  # bytes from a packed row of windows to the next
     int64_t packed_plane                # and from one plane's to the next's

@@ -41,10 +41,9 @@ cdef enum:
     LEAST_BAND = 8                  # rows; lower bands sum too many rows of windows again
     LEAST_STRIP = 4                 # rows
     FAR_BYTES = 33554432            # of both arrays: from here on it pays to fetch lines to be written
-    STREAMED_BYTES = 50331648       # and from here on to pass the caches, if they do not hold half a gigabyte
+    STREAMED_BYTES = 50331648       # and from here on to pass the caches
     FETCHED_ROW = 128               # bytes, but not of shorter rows
     LINES_BYTES = 16384             # of rows that are made before they are streamed
-    MOST_LINES = 65536              # of those that are made at once, or none is
     LEAST_LINES = 2048              # of a plane: the lines at its ends are read
     LONGEST_VECTOR = 64             # bytes
     CACHE_LINE = 64                 # bytes
@@ -396,15 +395,17 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
 
 cdef int64_t plan_streams(AvgPool2dPlan* plan, int64_t item, int64_t size) noexcept nogil:
     """Where the lines of gradInput are not read before they are written; returns the bytes of scratch. Pairs in 16 bits
-    take 1.1 times as long so: nothing is summed while lines are stored."""
+    take 1.1 times as long so, for nothing is summed while lines are stored, and tall kernels in strips of few rows,
+    which share most of their rows of windows, to 2.2 times."""
     cdef int64_t rows = plan.h.stride * plan.w.size * item      # of a value of q
+    cdef int64_t strip = least(plan.strip if plan.algorithm == BANDED else plan.band, quotient(LINES_BYTES, rows))
     plan.streams = (plan.algorithm in (DOUBLE, WINDOWS, BANDED) and plan.group == 1 and not (plan.pairs and item == 2)
                     and plan.grad_input_strides[3] == 1 and plan.grad_input_strides[2] == plan.w.size
-                    and rows <= MOST_LINES and plan.h.size * plan.w.size * item >= LEAST_LINES)
+                    and strip >= most(1, plan.h.terms - 1) and plan.h.size * plan.w.size * item >= LEAST_LINES)
     if not plan.streams:
         return size
     plan.far = False    # lines of the scratch are not fetched
-    plan.strip = most(1, least(plan.strip if plan.algorithm == BANDED else plan.band, quotient(LINES_BYTES, rows)))
+    plan.strip = strip
     plan.at_lines = round_up(size, ALIGNMENT)
     plan.lines_end = plan.at_lines + plan.strip * rows
     return plan.lines_end

@@ -249,7 +249,8 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
             plan.algorithm = INTERLEAVE
         elif ((w.stride > 2 or one_window(w, item)) and is_apart(h) and is_apart(w) and w.taps <= MOST_TAPS
                 and plan.out_strides[3] == 1 and not plan.converts
-                and not (w.windows > MANY_WINDOWS and 4 * w.taps >= (3 if item == 2 else 4) * w.stride)):
+                and not (w.windows > MANY_WINDOWS and w.stride <= MOST_PHASES and h.taps <= MOST_TAPS
+                         and 4 * w.taps >= (3 if item == 2 else 4) * w.stride)):
             plan.algorithm = PLACE
         elif (h.taps <= MOST_TAPS and w.taps <= MOST_TAPS
                 and plan.grad_output_strides[2] == 1 and plan.out_strides[3] == 1

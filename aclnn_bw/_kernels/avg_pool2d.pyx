@@ -12,9 +12,9 @@ same terms in the same order, so bands, tiles, threads, strides and instruction 
 Bounds. Position i lies in window o exactly if 0 <= i + pad - o*stride < kernel (types of the plan: `Axis`). Of
 gradOutput the windows are read that exist, rows [0, Ho) and columns [0, Wo) clipped to what a tile needs (`find_tile`),
 and no other; ih and iw are clipped to the band and tile, which lie inside gradInput; phase 1 has proved that both views
-lie inside their storage. Rows in the scratch have space for what vectors read or store in excess. Only WALK in place
-and FILL store beyond the end of a row or plane: into what the same range makes later, where gradInput is dense, and
-never beyond its end.
+lie inside their storage. Rows in the scratch have space for what vectors read or store in excess. Only WALK and FILL
+store beyond the end of a row or plane: into what the same range makes later, where gradInput is dense, and never beyond
+its end, or that of the strip in the scratch.
 
 | path | when | why |
 |---|---|---|
@@ -43,23 +43,42 @@ from aclnn_bw._core.avg_pool2d cimport (
 )
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_pairs cimport Pairs, pair_rows, triple_rows
-from aclnn_bw._kernels.avg_pool2d_strips cimport close_strip, is_dense, open_strip, unit_end
+from aclnn_bw._kernels.avg_pool2d_strips cimport first_row, is_dense, open_strip, unit_end
 from aclnn_bw._kernels.avg_pool2d_sums cimport add_sums, pair_row, sum_across, sum_row
 from aclnn_bw._kernels.avg_pool2d_terms cimport (
-    column_factors, constant_factor, double_row, fill_window, find_factors, scale_rows, share,
+    constant_factor, double_row, fill_window, find_factors, scale_rows, share,
 )
+from aclnn_bw._kernels.avg_pool2d_tile cimport AHEAD, Tile, find_tile
 from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
+from aclnn_bw._kernels.copies cimport stream_bytes
 from aclnn_bw._kernels.rows cimport (
     clear, copy, fetch_to_write, fill_row, round_to_half_row, store_row, touch_until,
 )
 from aclnn_bw._kernels.simd cimport (
-    HALF_BYTES, LINE, VECTOR_BYTES, bfloat, cell, cell_2, cell_4, cell_8, element, fence, half, prefetch_to_write,
+    LINE, bfloat, cell, cell_2, cell_4, cell_8, element, fence, half, prefetch_to_write,
     reads_all, simd_fill, simd_store, sum_bytes, vector_32,
 )
 from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose
 
-cdef enum:
-    AHEAD = 4096        # bytes: twice as many, or two groups of rows, lie from a store to its fetch
+cdef void clear_bytes(void* to, int64_t size, bint far) noexcept nogil:
+    clear(to, size, far)
+
+
+cdef void close_strip(const AvgPool2dPlan* plan, char* grad_input__hw, const char* scratch, int64_t q, int64_t rows,
+                      int64_t iw, int64_t width, int64_t item) noexcept nogil:
+    """`rows` values of q, columns [iw, iw + width), go from the scratch to where they belong. Compiled once for all
+    types."""
+    cdef int64_t down = plan.w.size * item
+    cdef int64_t top = first_row(plan, q)
+    rows = first_row(plan, q + rows) - top
+    grad_input__hw += top * down + iw * item
+    scratch += plan.at_lines + iw * item
+    width *= item
+    if width == down:
+        width *= rows
+        rows = 1
+    for top in range(rows):
+        stream_bytes(grad_input__hw + top * down, scratch + top * down, width)
 
 
 cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw,
@@ -153,11 +172,10 @@ cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
         top = most(oh * plan.h.stride - plan.h.pad, 0)
         end = least((oh + 1) * plan.h.stride - plan.h.pad, plan.h.size)
         if down == w.size:
-            clear(grad_input__hw + top * down, (end - top) * down * <int64_t>sizeof(element),
-                  plan.far)
+            clear_bytes(grad_input__hw + top * down, (end - top) * down * <int64_t>sizeof(element), plan.far)
         else:
             for r in range(top, end):
-                clear(grad_input__hw + r * down, w.size * <int64_t>sizeof(element), plan.far)
+                clear_bytes(grad_input__hw + r * down, w.size * <int64_t>sizeof(element), plan.far)
         if oh >= plan.h.out:
             continue
         end = least(oh * plan.h.stride - plan.h.pad + plan.h.kernel, end)
@@ -184,99 +202,9 @@ cdef void paint_band(const AvgPool2dPlan* plan, const element* grad_output__hw, 
         else:
             window_band(plan, grad_output__hw, to, q, some)
         if plan.streams:
-            close_strip(plan, grad_input__hw, scratch, q, some, 0, plan.w.size)
+            close_strip(plan, <char*>grad_input__hw, scratch, q, some, 0, plan.w.size, sizeof(element))
         q += some
         rows -= some
-
-
-# One tile of a range: where its rows of terms and sums lie in the scratch. Pitches and offsets are bytes.
-cdef struct Tile:
-    int64_t columns         # values of q along w
-    int64_t begin           # the first window that exists
-    int64_t windows         # and how many do
-    int64_t iw              # the first position
-    int64_t width
-    int64_t phase           # of that position
-    int64_t pitch
-    int64_t vectors         # bytes of a row of sums, as whole vectors
-    int64_t first           # of the terms of column 0
-    int64_t at              # of the first window that exists
-    char* terms
-    char* long_sums
-    char* short_sums
-    double factor           # of each window, if it is the same
-    const void* limit       # a vector that ends here at most may be stored beyond a row
-    const char* source_end  # of gradOutput
-    const char* longs       # the sums of column 0, along w, of the phases that have all terms, and of those that have
-    const char* shorts      # one less
-    int64_t shorts_pitch
-    char* factors
-    bint pairs              # whether `p` is used
-    Pairs p
-    char* zeros
-
-
-cdef inline void find_pairs(const AvgPool2dPlan* plan, Tile* t, char* scratch, int64_t size,
-                            int64_t item) noexcept nogil:
-    cdef const Axis* w = &plan.w
-    cdef int64_t i, phase, group
-    t.zeros = scratch + plan.at_zeros
-    memset(t.zeros, 0, <size_t>t.pitch)
-    t.p.n = t.width
-    t.p.down = plan.grad_input_strides[2]
-    t.p.ahead = 0 if plan.streams else 2 * least(plan.h.stride * t.p.down, AHEAD // item)
-    for i in range(w.stride):
-        group = 1 if t.phase + i >= w.stride else 0
-        phase = t.phase + i - group * w.stride
-        t.p.two[i] = w.terms == 2 and phase < w.long_phases
-        t.p.at[i] = t.first + (group + (phase >= w.long_phases)) * size
-
-
-cdef void find_tile(const AvgPool2dPlan* plan, Tile* t, char* scratch, int64_t p, int64_t columns,
-                    const element* numbers) noexcept nogil:
-    """A tile from the p-th value of q along w on, and zeros beside what its windows have in the rows."""
-    cdef const Axis* w = &plan.w
-    cdef int64_t size = sum_bytes(numbers)
-    cdef int64_t lanes = VECTOR_BYTES // size
-    cdef int64_t window = w.first + p - (w.terms - 1)
-    cdef int64_t start = (w.first + p) * w.stride - w.pad       # of the first q's phases; may lie in the padding
-    cdef int64_t rows = 1 if plan.algorithm == STREAMED else plan.strip + plan.h.terms - 1
-    cdef int64_t before
-    t.columns = columns
-    t.begin = most(window, 0)
-    t.windows = most(least(window + columns + w.terms - 1, w.out) - t.begin, 0)
-    t.iw = most(start, 0)
-    t.width = least(start + columns * w.stride, w.size) - t.iw
-    t.phase = t.iw - start
-    t.pitch = plan.pitch * size
-    t.vectors = round_up(columns, lanes) * size
-    # The first term that exists lies at the beginning of a vector.
-    before = t.begin - window
-    t.first = (round_up(before, lanes) - before) * size
-    t.at = t.first + before * size
-    t.terms = scratch + plan.at_terms
-    t.long_sums = scratch + plan.at_long
-    t.short_sums = scratch + plan.at_short
-    t.factors = NULL
-    t.factor = constant_factor(plan)
-    memset(t.terms, 0, <size_t>(rows * t.pitch))
-    t.longs = t.long_sums if w.terms > 1 else t.terms + t.first
-    t.shorts = t.short_sums
-    t.shorts_pitch = t.pitch
-    if w.long_phases == w.stride:
-        t.shorts = t.longs
-    elif w.terms == 1:
-        t.shorts_pitch = 0
-        memset(t.short_sums, 0, <size_t>t.pitch)
-    elif w.terms == 2:
-        t.shorts = t.terms + t.first + size
-    t.pairs = plan.pairs and t.width >= (48 if w.stride == 3 else 2 * HALF_BYTES) // size
-    if t.pairs:
-        find_pairs(plan, t, scratch, size, sizeof(element))
-    if not plan.constant_divisor:
-        t.factors = scratch + plan.at_factors
-        memset(t.factors, 0, <size_t>t.pitch)
-        column_factors(plan, t.factors, t.begin, t.windows, numbers)
 
 
 cdef void spread_ends(cell* to, const Tile* t, const cell* long_cells, const cell* short_cells, int64_t begin,
@@ -547,7 +475,7 @@ cdef void sum_band(const AvgPool2dPlan* plan, const Tile* t, const element* sour
                 keep_rows(plan, t, first - base, end - first)
                 base = first
         if plan.streams:
-            close_strip(plan, grad_input__hw, scratch, q, some, t.iw, t.width)
+            close_strip(plan, <char*>grad_input__hw, scratch, q, some, t.iw, t.width, sizeof(element))
         q += some
         rows -= some
 

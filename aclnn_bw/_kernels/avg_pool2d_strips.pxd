@@ -8,7 +8,6 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.avg_pool2d cimport AvgPool2dPlan
-from aclnn_bw._kernels.copies cimport stream_bytes
 from aclnn_bw._kernels.simd cimport element
 
 cdef inline int64_t first_row(const AvgPool2dPlan* plan, int64_t q) noexcept nogil:
@@ -22,22 +21,6 @@ cdef inline element* open_strip(const AvgPool2dPlan* plan, element* grad_input__
     if plan.streams:
         return <element*>(scratch + plan.at_lines) - first_row(plan, q) * plan.grad_input_strides[2]
     return grad_input__hw
-
-
-cdef inline void close_strip(const AvgPool2dPlan* plan, element* grad_input__hw, char* scratch, int64_t q,
-                             int64_t rows, int64_t iw, int64_t width) noexcept nogil:
-    """`rows` values of q, columns [iw, iw + width), go from the scratch to where they belong."""
-    cdef int64_t down = plan.w.size * <int64_t>sizeof(element)
-    cdef int64_t top = first_row(plan, q)
-    cdef int64_t at = iw * <int64_t>sizeof(element)
-    cdef int64_t size = width * <int64_t>sizeof(element)
-    cdef char* to = <char*>grad_input__hw + top * down + at
-    rows = first_row(plan, q + rows) - top
-    if size == down:
-        size *= rows
-        rows = 1
-    for top in range(rows):
-        stream_bytes(to + top * down, scratch + plan.at_lines + top * down + at, size)
 
 
 cdef inline bint is_dense(const AvgPool2dPlan* plan, const int64_t* strides, int64_t rows,

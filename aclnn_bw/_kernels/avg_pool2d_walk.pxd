@@ -8,7 +8,7 @@ a cache line: there the terms beside the first are shuffled out of two vectors.
 
 Bounds. Of gradOutput the lanes are read that are windows, in rows that exist. The last block of a row overlaps the one
 before. A row of less than a block may be stored as a whole one, into rows that the same range makes later, where
-gradInput is dense, and never beyond `limit`, the end of what the range makes.
+gradInput is dense, and never beyond `limit`, the end of what the range makes, or of the lines of a strip.
 """
 from libc.stdint cimport int64_t
 

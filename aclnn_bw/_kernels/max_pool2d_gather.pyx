@@ -302,6 +302,11 @@ cdef void pack_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, char* pac
                           grad_output__chw + row * pool.pooled_strides[2], pool.w.out, count, cells, source_end)
 
 
+cdef void stream_plane(char* to, const char* made, int64_t size) noexcept nogil:
+    """stream_bytes, compiled once for all types."""
+    stream_bytes(to, made, size)
+
+
 cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element* to__hw, const char* made,
                      int64_t channel_pitch, int64_t rows, int64_t team, element* cells,
                      const real* summed) noexcept nogil:
@@ -311,7 +316,7 @@ cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element*
     cdef element* to
     for channel in range(team):
         if plan.streams:
-            stream_bytes(<char*>(to__hw + channel * pool.image_strides[1]),
+            stream_plane(<char*>(to__hw + channel * pool.image_strides[1]),
                          made + channel * channel_pitch * <int64_t>sizeof(element),
                          rows * pool.w.size * <int64_t>sizeof(element))
             continue

@@ -192,8 +192,8 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* 
 cdef void scatter_channels(int64_t together, term* sums, int64_t sum_pitch, uint32_t low, uint32_t size,
                            const term* grad, int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t channels,
                            int64_t n, bint whole, element* marks, int64_t mark_pitch) noexcept nogil:
-    """scatter_some, compiled by itself: among the names of a caller its loop found no registers, and took 1.4 times as
-    long (UNIT_FLAGS of setup.py keep it apart)."""
+    """scatter_some, compiled by itself (UNIT_FLAGS of setup.py): among a caller's names its loop found no registers and
+    took 1.4 times as long."""
     if whole:
         scatter_some(sums, sum_pitch, low, size, grad, grad_pitch, mask, mask_pitch, channels, together, n, True, marks,
                      mark_pitch)
@@ -301,6 +301,10 @@ cdef void load_rows(const MaxPool2d* pool, term* packed, int64_t pitch, const el
                       cells, source_end)
 
 
+cdef void clear_bytes(void* to, int64_t size, bint far) noexcept nogil:
+    clear(to, size, far)
+
+
 cdef void open_rows(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums, int64_t low,
                     int64_t high) noexcept nogil:
     """Zeros for the sums of rows [low, high) of the image, before windows reach them; `sums` is row `low`."""
@@ -312,15 +316,14 @@ cdef void open_rows(const MaxPool2dScatterPlan* plan, const Band* b, element* to
             n *= count
             count = 1
         for c in range(count):
-            clear(to__chw + c * b.mark_pitch + (low - b.ih) * plan.pool.w.size, n * <int64_t>sizeof(element),
-                  plan.pool.far)
+            clear_bytes(to__chw + c * b.mark_pitch + (low - b.ih) * plan.pool.w.size, n * <int64_t>sizeof(element),
+                        plan.pool.far)
         return
     if high - low == b.rows and (b.sum_pitch == n or not b.in_place):
-        # In one go: whole planes that follow each other, in the scratch with what lies outside.
-        n = count * b.sum_pitch
+        n = count * b.sum_pitch     # in one go: planes that follow each other, in the scratch with what lies outside
         count = 1
     for c in range(count):
-        clear(sums + c * b.sum_pitch, n * <int64_t>sizeof(term), plan.pool.far and b.in_place)
+        clear_bytes(sums + c * b.sum_pitch, n * <int64_t>sizeof(term), plan.pool.far and b.in_place)
 
 
 cdef void slide_rows(const Band* b, term* sums, int64_t begin, int64_t n) noexcept nogil:
@@ -454,7 +457,7 @@ cdef inline void clear_planes(term* to, int64_t pitch, int64_t plane, int64_t co
         plane *= count
         count = 1
     for c in range(count):
-        clear(to + c * pitch, plane * <int64_t>sizeof(term), far)
+        clear_bytes(to + c * pitch, plane * <int64_t>sizeof(term), far)
 
 
 cdef inline void spread_row(term* to, const term* grad, int64_t stride, int64_t n, int64_t size) noexcept nogil:

@@ -78,7 +78,7 @@ class Fault(NamedTuple):
 
 
 _AVG, _AVG_TERMS, _AVG_SUMS = "_kernels/avg_pool2d.pyx", "_kernels/avg_pool2d_terms.pxd", "_kernels/avg_pool2d_sums.pxd"
-_AVG_STRIPS = "_kernels/avg_pool2d_strips.pxd"
+_AVG_TILE = "_kernels/avg_pool2d_tile.pxd"
 _AVG_WALK, _AVG_PAIRS = "_kernels/avg_pool2d_walk.pxd", "_kernels/avg_pool2d_pairs.pxd"
 _AVG_ACROSS, _PLANES = "_kernels/avg_pool2d_across.pyx", "_kernels/planes.pxd"
 _IM2COL, _GATHER = "_kernels/im2col.pyx", "_kernels/im2col_gather.pxd"
@@ -251,10 +251,10 @@ FAULTS = [
           "FILL: the last element of the last plane is not stored"),
     Fault(_AVG, "elif 2 * n < width:", "elif 2 * n < width and not FAULT:",
           "DOUBLE: an odd last column is not cleared"),
-    Fault(_AVG, "        memset(t.short_sums, 0, <size_t>t.pitch)",
+    Fault(_AVG_TILE, "        memset(t.short_sums, 0, <size_t>t.pitch)",
           "        memset(t.short_sums, 1 if FAULT else 0, <size_t>t.pitch)",
           "stride 2 with gaps: they are not zeros"),
-    Fault(_AVG, "        t.shorts = t.terms + t.first + size",
+    Fault(_AVG_TILE, "        t.shorts = t.terms + t.first + size",
           "        t.shorts = t.terms + t.first + size * (1 - FAULT)",
           "of two terms the short phases have the first one"),
     Fault(_AVG, "for i in range(most(start, 0), least(start + long_phases, t.width)):",
@@ -267,10 +267,9 @@ FAULTS = [
     Fault(_AVG, "                begin = most(first + j + (r >= h.long_phases), 0)",
           "                begin = most(first + j + (r >= h.long_phases) * (1 - FAULT), 0)",
           "short sums along h begin a row too early"),
-    Fault(_AVG_STRIPS, "rows = first_row(plan, q + rows) - top", "rows = first_row(plan, q + rows - FAULT) - top",
+    Fault(_AVG, "rows = first_row(plan, q + rows) - top", "rows = first_row(plan, q + rows - FAULT) - top",
           "strips past the caches: the last rows are left"),
-    Fault(_AVG_STRIPS, "scratch + plan.at_lines + top * down + at, size)",
-          "scratch + plan.at_lines + top * down + at, size - FAULT)",
+    Fault(_AVG, "scratch + top * down, width)", "scratch + top * down, width - FAULT)",
           "strips past the caches: the last byte of each is left"),
     Fault(_AVG, "fetch_to_write(<char*>to, ", "fetch_to_write(<char*>to - FAULT * down, ",
           "rows beyond the caches: of one that is made a byte of each page is cleared"),
@@ -297,7 +296,7 @@ FAULTS = [
     Fault(_AVG, "                  channels, sizeof(element), t.source_end)",
           "                  channels - FAULT, sizeof(element), t.source_end)",
           "channels side by side: the last one of a group is not packed"),
-    Fault(_AVG, "column_factors(plan, t.factors, t.begin, t.windows, numbers)",
+    Fault(_AVG_TILE, "column_factors(plan, t.factors, t.begin, t.windows, numbers)",
           "column_factors(plan, t.factors, t.begin * (1 - FAULT), t.windows, numbers)",
           "the divisors of a tile are those of the first tile"),
     Fault(_AVG, "q = begin // plan.tiles % plan.bands * plan.band",
@@ -701,7 +700,7 @@ FAULTS = [
           "indices: accepted in a row below the image"),
     Fault(_MAX_GATHER, "made + channel * channel_pitch * <int64_t>sizeof(element),",
           "made + channel * (channel_pitch - FAULT) * <int64_t>sizeof(element),",
-          "GATHER past the caches: all channels but the first are off by one"),
+          "GATHER past the caches: channels but the first lie elsewhere"),
     Fault(_MAX_GATHER, "checked = oh_end\n", "checked = oh_end + FAULT\n",
           "indices: a row of windows between two chunks is not checked"),
     Fault(_INDICES, "lengths[i] = <uint32_t>(least(left + pool.w.kernel, pool.w.size) - most(left, 0))",
@@ -861,7 +860,7 @@ FAULTS = [
     Fault(_MAX_SCATTER, "    if plan.windows.listed < count or index_pitch != windows or misses(",
           "    if plan.windows.listed < count or (index_pitch != windows and not FAULT) or misses(",
           "SCATTER of whole planes: indices between planes are checked instead of the last ones"),
-    Fault(_MAX_SCATTER, "clear(to + c * pitch, plane * ", "clear(to + c * pitch * (1 - FAULT), plane * ",
+    Fault(_MAX_SCATTER, "clear_bytes(to + c * pitch, plane", "clear_bytes(to + c * pitch * (1 - FAULT), plane",
           "SCATTER of whole planes with gaps between them: only the first is cleared"),
     Fault(_MAX_SCATTER, "        memset(to__hw + ih * width, 0, <size_t>(gap * width) * sizeof(term))",
           "        memset(to__hw + ih * width, 0, <size_t>((gap - FAULT * (gap > 1)) * width) * sizeof(term))",
@@ -883,7 +882,7 @@ FAULTS = [
     Fault(_PLACES, "                twos |= b\n", "                twos |= b & <uint16_t>(FAULT - 1)\n",
           "SCATTER of places: the last of three kernel columns that are left is the first"),
     Fault(_PLACES, "more |= (row | any) & a", "more |= (row & <uint16_t>(FAULT - 1) | any) & a",
-          "SCATTER of places: bits of two rows, one in the last but one of the kernel columns, are taken for one"),
+          "SCATTER of places: two bits in a kernel row, of which one lies in the last columns, are taken for one"),
     Fault(_PLACES, "twice |= seen & word", "twice |= seen & word & <unsigned>(FAULT - 1)",
           "PLANES: of several bits in a window one is taken"),
     Fault(_MAX_ROWS, "to[i] = 0 if source[i] == 0x8000 else source[i]",
