@@ -33,5 +33,5 @@ cdef inline bint is_dense(const AvgPool2dPlan* plan, const int64_t* strides, int
 cdef inline int64_t unit_end(const AvgPool2dPlan* plan, int64_t end) noexcept nogil:
     """The first position of dense planes that comes after the units before this one."""
     cdef int64_t plane = quotient(end - 1, plan.bands)
-    cdef int64_t q = plan.h.first + least((end - plane * plan.bands) * plan.band, plan.h.count)
-    return (plane * plan.h.size + least(most(q * plan.h.stride - plan.h.pad, 0), plan.h.size)) * plan.w.size
+    cdef int64_t q = least((end - plane * plan.bands) * plan.band, plan.h.count)
+    return (plane * plan.h.size + first_row(plan, q)) * plan.w.size

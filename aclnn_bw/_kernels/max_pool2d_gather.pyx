@@ -264,7 +264,7 @@ cdef inline void start_plane(Plane* plane, const MaxPool2dGatherPlan* plan, cons
     """But for the channel, its gradients and its mask."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t item = sizeof(element) if ways.read else sizeof(real)
-    plane.far = plan.pool.far
+    plane.far = pool.far
     plane.edges = <const uint16_t*>(scratch + plan.at_edges)
     plane.column_step = 2 * pool.pitch
     plane.window_rows = pool.h.out
