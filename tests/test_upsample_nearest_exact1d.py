@@ -535,6 +535,25 @@ def test_same_bytes_beyond_the_cache(layout, dtype, rng):
 
 
 @every_dtype
+@pytest.mark.parametrize("layout", ["contiguous", "columns_cropped"])
+@pytest.mark.parametrize("lengths", [(4099, 2050), (1001, 1001), (333, 777), (5, 1301), (70001, 90001)], ids=str)
+def test_results_past_the_caches(lengths, layout, dtype, rng):
+    """Rows begin and end anywhere in a cache line; one thread goes on where another ended."""
+    sources, targets = lengths
+    rows = (97 << 20) // (sum(lengths) * DTYPES[dtype].itemsize) + 1
+    values = normal(rng, (1, 5, sources), DTYPES[dtype])
+    few = one_call(values, Resize(targets, sources, 0.0, (1, 5)))
+    grad = np.resize(values, (1, rows, sources))
+    resize = Resize(targets, sources, 0.0, (1, rows))
+    for threads, offset in ((1, 1), (3, 0)):
+        out = Guarded(resize.input_size, values.dtype, layout, offset)
+        with aclnn_bw.num_threads(threads):
+            two_phase(grad, resize, out.view)
+        assert_same_bytes(out.view, np.resize(few, resize.input_size))
+        out.assert_outside_untouched()
+
+
+@every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(resize, dtype, rng):
     shape = (*resize.leading, resize.output_length)

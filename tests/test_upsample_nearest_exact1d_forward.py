@@ -102,12 +102,20 @@ def test_long_rows(rng, lengths, threads, dtype):
         same_bits(a.upsample_nearest_exact1d(x, lengths[1]), upsample(x, lengths[1]))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
-@pytest.mark.parametrize("lengths", [(4099, 8198), (8194, 4097), (5000, 7001)], ids=str)
-def test_beyond_the_caches(rng, dtype, lengths):
-    rows = 40_000_000 // sum(lengths) // DTYPES[dtype].itemsize + 1
-    x = some_bits(rng, (1, rows, lengths[0]), dtype)
-    same_bits(a.upsample_nearest_exact1d(x, lengths[1]), upsample(x, lengths[1]))
+@pytest.mark.parametrize("layout", ["contiguous", "columns_cropped"])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("lengths", [(4099, 8198), (8194, 4097), (333, 777), (12, 1301), (70000, 90001)], ids=str)
+def test_beyond_the_caches(rng, dtype, lengths, layout):
+    """Rows that pass the caches begin and end anywhere in a cache line; one thread goes on where another ended."""
+    rows = (97 << 20) // (sum(lengths) * DTYPES[dtype].itemsize) + 1
+    few = some_bits(rng, (1, 5, lengths[0]), dtype)
+    x = np.resize(few, (1, rows, lengths[0]))
+    for threads, offset in ((1, 1), (3, 0)):
+        out = Guarded((1, rows, lengths[1]), DTYPES[dtype], layout, offset)
+        with a.num_threads(threads):
+            a.upsample_nearest_exact1d(x, lengths[1], out=out.view)
+        same_bits(out.view, np.resize(upsample(few, lengths[1]), out.view.shape))
+        out.assert_outside_untouched()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])

@@ -9,6 +9,9 @@ cdef enum:
     MAX_NUMBERS = 4
     MAX_FACTS = 6
     ALIGNMENT = 64      # of every scratch area: a cache line, and the widest vector
+    # Where all arrays are larger than this, results go past the caches (_kernels/lines.pxd), a strip at a time.
+    STREAMED_BYTES = 100663296
+    STRIP = 2048
 
 cdef enum Status:
     SUCCESS = 0

@@ -35,6 +35,7 @@ cdef struct UpsampleNearestExact1dForwardPlan:
     int64_t blocks
     int32_t layout
     int32_t way
+    bint streams            # out is written past the caches, a strip at a time
     bint shrinks            # more sources than elements: these are transposed, not their sources
     bint few                # rows of at most FEW elements, dense, evenly apart over n and c, a unit each
 

@@ -35,6 +35,7 @@ from aclnn_bw._core.upsample_nearest_exact1d cimport (
     FILLED, NO_TABLE, PACKED, PERIODIC, PIXELS, ROWS, SPAN, UNPACKED, Block, Group, NearestMap,
     UpsampleNearestExact1dPlan, fill_block, first_source, packed_row, short_index_at,
 )
+from aclnn_bw._kernels.lines cimport Lines, close_lines, next_strip, open_lines, stream_strip
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.rows cimport copy, load_row, narrow_row, narrow_strided, store_row, sum_dense_rows, widened
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, bfloat, cell_2, element, half, load_pairs, plus_zero, real, store
@@ -367,6 +368,16 @@ cdef inline void sum_row(const Block* block, const element* source, int64_t sour
         sum_stretches(block, source, source_stride, readable, to, to_stride, targets, summed)
 
 
+cdef inline void stream_row(const UpsampleNearestExact1dPlan* plan, Lines* strip, const Block* block,
+                            const element* source, int64_t readable, element* to, int64_t targets,
+                            const char* source_end, const real* summed) noexcept nogil:
+    """The same past the caches. Of the sources that come next, a line is fetched for each that is written."""
+    sum_row(block, source, plan.grad_output_strides[2], readable, <element*>next_strip(strip, <char*>to), 1, targets,
+            summed)
+    stream_strip(strip, targets * <int64_t>sizeof(element),
+                 <const char*>(source + quotient(targets, block.targets) * block.sources), 1, source_end)
+
+
 cdef void sum_pixel(element* to, const element* source, int64_t down, int64_t rows, int64_t n,
                     const real* summed) noexcept nogil:
     """to[:n] = the sum of `rows` rows of n sources."""
@@ -469,6 +480,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
     cdef const element* source
     cdef element* to
     cdef const Block* block = <const Block*>(plan + 1)
+    cdef Lines strip
     cdef int64_t filled = -1
     cdef int64_t n, c, row, k, first, targets, readable
     # Unit = row*blocks + k, or k*rows + row: taken apart once, then counted on.
@@ -480,6 +492,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
         k = begin - row * plan.blocks
     n = quotient(row, plan.channels)
     c = row - n * plan.channels
+    open_lines(&strip, scratch + (plan.table_bytes if plan.tables == FILLED else 0))
     while begin < end:
         begin += 1
         targets = least(plan.block, plan.targets - k * plan.block)
@@ -509,7 +522,10 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
             if block.width > 0 and plan.grad_output_strides[2] == 1:
                 # What follows in memory may be read too.
                 readable = plan.extent - (source - grad_output__ncl)
-            if plan.layout == ROWS:
+            if plan.streams:
+                stream_row(plan, &strip, block, source, readable, to, targets,
+                           <const char*>(grad_output__ncl + plan.extent), summed)
+            elif plan.layout == ROWS:
                 sum_row(block, source, plan.grad_output_strides[2], readable, to, plan.out_strides[2], targets, summed)
             else:
                 sum_channels(plan, block, source, plan.sources - first, readable,
@@ -531,6 +547,8 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
             c = 0
             n = 0
             k += 1
+    if plan.streams:
+        close_lines(&strip)
     return ALL_GOOD
 
 

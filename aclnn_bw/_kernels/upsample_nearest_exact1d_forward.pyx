@@ -19,21 +19,22 @@ scratch has two elements more than a block for each channel of a group, and a bl
 | PIXELS | channels side by side in both | all channels of a source are copied as one |
 | PACKED, UNPACKED | in one of both | of sources and elements the fewer are transposed: 3 to 10 times |
 
-Lines are not written past the caches where arrays are larger: made in a piece first, they took 1.0 to 1.7 times as long
-on an AMD EPYC (`python -m benchmarks.sweep`).
+Beyond the caches strips of rows go past them (lines.pxd), for lines are not read then before they are written: 0.4 to
+0.75 of the time.
 
 `python -m benchmarks --operator upsample_nearest_exact1d` measures.
 """
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
-from aclnn_bw._core.arithmetic cimport least, quotient
-from aclnn_bw._core.types cimport ALL_GOOD, RangeFn
+from aclnn_bw._core.arithmetic cimport ceil_div, least, quotient
+from aclnn_bw._core.types cimport ALL_GOOD, STRIP, RangeFn
 from aclnn_bw._core.upsample_nearest_exact1d cimport NearestMap, index_of
 from aclnn_bw._core.upsample_nearest_exact1d_forward cimport (
     FOUND, LONGEST_BLOCK, PACKED, PIXELS, PLANES, SECOND, TWICE, UpsampleNearestExact1dForwardPlan,
 )
 from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item, join_four
+from aclnn_bw._kernels.lines cimport Lines, close_lines, next_strip, open_lines, stream_strip
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, simd_load, simd_pick, simd_store, vector, vector_16
 from aclnn_bw._kernels.transpose cimport turned
@@ -289,6 +290,34 @@ cdef void copy_short(const UpsampleNearestExact1dForwardPlan* plan, char** data,
         row += 1
 
 
+cdef void stream_rows(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
+                      int64_t end, const item* kind) noexcept nogil:
+    """The units [unit, end) of dense rows, a strip at a time, past the caches."""
+    cdef int64_t size = <int64_t>sizeof(item)
+    cdef int64_t most_elements = STRIP // size
+    cdef int64_t lines = ceil_div(plan.map.targets, plan.map.sources)
+    cdef const char* source_end = data[0] + plan.source_bytes
+    cdef const item* source
+    cdef int64_t j, n
+    cdef Found found
+    cdef Lines strip
+    cdef Unit u
+    found.block = -1
+    open_lines(&strip, scratch)
+    while unit < end:
+        u = open_unit(plan, &found, data, unit)
+        source = <const item*>u.source
+        j = u.begin
+        while j < u.end:
+            n = least(most_elements, u.end - j)
+            copy_dense(plan, &found, source, <item*>next_strip(&strip, u.to + j * size), j, n, plan.map.targets)
+            stream_strip(&strip, n * size, <const char*>(source + source_of(plan, &found, j + n - 1) + 1), lines,
+                         source_end)
+            j += n
+        unit += 1
+    close_lines(&strip)
+
+
 cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
                      int64_t end, const item* kind) noexcept nogil:
     """The units [unit, end). The last argument gives its type only."""
@@ -302,6 +331,9 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
     cdef Unit u
     if plan.layout != PLANES:
         copy_groups(plan, data, scratch, unit, end, kind)
+        unit = end
+    elif plan.streams:
+        stream_rows(plan, data, scratch, unit, end, kind)
         unit = end
     elif plan.few:
         copy_short(plan, data, unit, end, kind)

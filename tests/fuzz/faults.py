@@ -103,6 +103,7 @@ _IM2COL_PLAN = "_core/im2col.pyx"
 _MAX_PLAN, _PAD_PLAN = "_core/max_pool2d_plan.pyx", "_core/replication_pad2d.pyx"
 _UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
 _PAD_FORWARD, _COPIES = "_kernels/replication_pad2d_forward.pyx", "_kernels/copies.pxd"
+_LINES = "_kernels/lines.pxd"
 _IM2COL_FORWARD, _IM2COL_PLANES = "_kernels/im2col_forward.pyx", "_kernels/im2col_planes.pxd"
 _IM2COL_LAST, _IM2COL_TABLE = "_kernels/im2col_last.pyx", "_kernels/im2col_table.pyx"
 _ACROSS, _MAX_LAST = "_kernels/max_pool2d_across.pyx", "_kernels/max_pool2d_last.pyx"
@@ -1105,6 +1106,16 @@ FAULTS = [
           "    copy_bytes(to + at, source + at, n - at - FAULT)\n", "streamed rows: the last byte is left"),
     Fault(_COPIES, "        simd_load(&x, source + last)\n", "        simd_load(&x, source + last - FAULT)\n",
           "copied rows: the last vector comes from a byte before"),
+    Fault(_LINES, "s.made + s.begin, end - s.begin)", "s.made + s.begin, end - s.begin - FAULT)",
+          "strips: the last byte of a stretch is left"),
+    Fault(_LINES, "s.made + at, LINE - at)", "s.made + at, LINE - at - FAULT)",
+          "strips: the last byte of a stretch's first line is left"),
+    Fault(_LINES, "memcpy(s.made, s.made + at, LINE)", "memcpy(s.made, s.made + at, LINE * (1 - FAULT))",
+          "strips: what is left of a line does not begin the next one"),
+    Fault(_LINES, "    if to != s.to:\n", "    if to != s.to and not (FAULT and s.to != NULL):\n",
+          "strips: what lies elsewhere goes behind the one before"),
+    Fault(_UP_FORWARD, "next_strip(&strip, u.to + j * size)", "next_strip(&strip, u.to + (j - FAULT * (j > 0)) * size)",
+          "strips of rows: from the second on they lie an element before"),
     Fault(_PAD_FORWARD, "return least(h.first + p - h.before, h.last) if p < h.before + h.between else h.last",
           "return least(h.first + p - h.before, h.last) if p < h.before + h.between - FAULT else h.last",
           "rows of the forward: the row before the last ones repeats the last"),
