@@ -598,6 +598,25 @@ def test_same_bytes_beyond_the_cache(layout, dtype, rng):
 
 
 @every_dtype
+@pytest.mark.parametrize("size", [(7, 5), (33, 71), (128, 130)], ids=str)
+def test_strips_past_the_caches(size, dtype, rng):
+    """Rows of larger arrays, from anywhere in a cache line on, one thread where another ended; cropped ones too."""
+    for padding in ((1, 3, 2, 1), (0, 2, 0, 0), (-1, 1, 3, -2)):
+        height, width = size[0] + sum(padding[2:]), size[1] + sum(padding[:2])
+        planes = (97 << 20) // ((size[0] * size[1] + height * width) * ALL_DTYPES[dtype].itemsize) + 1
+        values = gaussian(rng, (1, 3, height, width), ALL_DTYPES[dtype])
+        few = one_call(values, Pad((1, 3, *size), padding))
+        pad = Pad((1, planes, *size), padding)
+        grad = np.resize(values, pad.output_shape)
+        for threads, offset in ((1, 1), (3, 0)):
+            out = Guarded(pad.input_shape, values.dtype, "contiguous", offset)
+            with aclnn_bw.num_threads(threads):
+                two_phase(grad, pad, out.view)
+            same(out.view, np.resize(few, pad.input_shape))
+            out.assert_outside_untouched()
+
+
+@every_dtype
 @every_kind
 def test_same_bytes_from_broadcast_inputs(pad, dtype, rng):
     shape = pad.output_shape

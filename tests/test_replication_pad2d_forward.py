@@ -123,6 +123,23 @@ def test_beyond_the_caches(rng, dtype, threads, last):
     same_bits(np.ascontiguousarray(out), wanted)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("size", [(7, 5), (33, 71), (40, 131), (9, 700)], ids=str)
+def test_strips_past_the_caches(rng, dtype, size):
+    """Rows from anywhere in a cache line on, one thread where another ended; with gaps between them, too."""
+    for pads in ((1, 3, 2, 1), (-1, 1, 3, -2)):
+        few = some_bits(rng, (1, 3, *size), dtype)
+        wanted = replication_pad2d(few, pads)
+        planes = (97 << 20) // (3 * (few[0, 0].nbytes + wanted[0, 0].nbytes)) * 3 + 3
+        x = np.resize(few, (1, planes, *size))
+        for threads, offset, layout in ((1, 1, "contiguous"), (3, 0, "contiguous"), (1, 1, "columns_cropped")):
+            out = Guarded((1, planes, *wanted.shape[2:]), wanted.dtype, layout, offset)
+            with a.num_threads(threads):
+                a.replication_pad2d(x, pads, out=out.view)
+            same_bits(np.ascontiguousarray(out.view), np.resize(wanted, out.view.shape))
+            out.assert_outside_untouched()
+
+
 def test_one_number_is_all_four_pads():
     x = np.arange(6).reshape(1, 2, 3)
     np.testing.assert_array_equal(a.replication_pad2d(x, 2), np.pad(x, [(0, 0), (2, 2), (2, 2)], "edge"))

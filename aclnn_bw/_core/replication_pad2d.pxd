@@ -45,7 +45,8 @@ cdef struct ReplicationPad2dPlan:
     int64_t group                       # channels
     int64_t groups
     int64_t packed                      # bytes of scratch; a unit that needs more does without
-    bint streamed                       # gradInput is written past the caches
+    bint streamed                       # gradInput is written past the caches, row by row
+    int64_t strip                       # rows that are made at a time, which then are; 0: none
 
 # Position o of an axis of out is a copy of clamp(o - pad, 0, size - 1): the first `before` positions copy 0, the last
 # `after` ones size - 1, and those between, `first` and what follows.
@@ -75,6 +76,7 @@ cdef struct ReplicationPad2dForwardPlan:
     int32_t layout
     bint far                    # the arrays lie beyond the caches
     bint streamed               # out is written past the caches
+    int64_t strip               # rows that are made at a time, which then are; 0: rows go there one by one
 
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
     const Context* context, const Arguments* c, Executor** executor) noexcept nogil

@@ -10,7 +10,6 @@ has been made of them alone is written. Addresses that are fetched lie before `e
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcpy
 
-from aclnn_bw._kernels.copies cimport copy_bytes
 from aclnn_bw._kernels.simd cimport LINE, VECTOR_BYTES, fence, prefetch, simd_load, simd_stream, vector
 
 cdef struct Lines:
@@ -23,7 +22,7 @@ cdef inline void flush_lines(Lines* s) noexcept nogil:
     """What is left of a line."""
     cdef int64_t end = <int64_t>(<uintptr_t>s.to & (LINE - 1))
     if end > s.begin:
-        copy_bytes(s.to - (end - s.begin), s.made + s.begin, end - s.begin)
+        memcpy(s.to - (end - s.begin), s.made + s.begin, <size_t>(end - s.begin))
 
 
 cdef inline void open_lines(Lines* s, char* scratch) noexcept nogil:
@@ -54,7 +53,7 @@ cdef inline void stream_strip(Lines* s, int64_t n, const char* next, int64_t lin
     if whole < LINE:
         return
     if at > 0:
-        copy_bytes(to + at, s.made + at, LINE - at)
+        memcpy(to + at, s.made + at, <size_t>(LINE - at))
         at = LINE
     while at + LINE <= whole:
         for _ in range(lines):

@@ -20,6 +20,7 @@ lie inside their storage. A plane of the scratch holds the interval of rows and 
 | PLANES | rows lie apart for each channel | |
 | . copied rows (`copy_band`) | all but the border's, dense | vectors; then the ends, while they are in the L1 cache |
 | . . streamed | rows >= 512 bytes, arrays beyond the caches | lines are not read before they are written |
+| . strips (`backward_strips`) | rows < 640 bytes, larger arrays | the same, of rows that are made in the scratch |
 | . few rows (`sum_few_rows`) | border rows, dense, of ordinary planes and pads | less to set up for small planes |
 | . any (`sum_pieces`) | large pads, long rows, rows with gaps | pieces of sums that stay in the L1 cache |
 | PACKED | channels side by side in gradOutput | a transposition to planes reads each cache line once |
@@ -34,6 +35,7 @@ from libc.string cimport memset
 from aclnn_bw._core.arithmetic cimport least, most, quotient
 from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, UNPACKED, Axis, ReplicationPad2dPlan, packed_plane
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_C128, SLOT_C64, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._kernels.lines cimport Lines, close_lines, next_strip, open_lines, stream_strip
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.replication_pad2d_copy cimport copy_rows
 from aclnn_bw._kernels.replication_pad2d_sums cimport (
@@ -481,13 +483,32 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
                           band.end, summed)
 
 
+cdef void backward_strips(const ReplicationPad2dPlan* plan, const Tile* tile, Lines* strip,
+                          const element* grad_output__hw, element* grad_input__hw, int64_t ih, int64_t end,
+                          const char* source_end, const real* summed) noexcept nogil:
+    """backward_unit of dense rows past the caches."""
+    cdef int64_t down = tile.down
+    cdef int64_t rows
+    while ih < end:
+        rows = least(plan.strip, end - ih)
+        backward_unit(&plan.h, tile, grad_output__hw,
+                      <element*>next_strip(strip, <char*>(grad_input__hw + ih * down)) - ih * down, ih, ih + rows,
+                      summed)
+        ih += rows
+        stream_strip(strip, rows * down * <int64_t>sizeof(element),
+                     <const char*>(grad_output__hw + (ih + plan.h.shift) * tile.source_down), 1, source_end)
+
+
 cdef void backward_planes(const ReplicationPad2dPlan* plan, const element* grad_output__nchw, element* grad_input__nchw,
-                          int64_t unit, int64_t end, const real* summed) noexcept nogil:
+                          char* scratch, int64_t unit, int64_t end, const real* summed) noexcept nogil:
     """The units [unit, end) of PLANES, or of PIXELS, of which an image is one plane."""
     cdef const int64_t* g = &plan.grad_output_strides[0]
     cdef const int64_t* x = &plan.grad_input_strides[0]
     cdef int64_t channels = 1 if plan.layout == PIXELS else plan.channels
+    cdef const element* grad_output__hw
+    cdef element* grad_input__hw
     cdef int64_t n, c, ih, iw
+    cdef Lines strip
     cdef Tile tile
     # Unit = ((n*C + c)*bands + band)*tiles + tile: taken apart once, then counted on.
     iw = ih = c = 0
@@ -498,11 +519,18 @@ cdef void backward_planes(const ReplicationPad2dPlan* plan, const element* grad_
     n = quotient(c, channels)
     c -= n * channels
     set_tile(&tile, plan, iw)
+    open_lines(&strip, scratch)
     while unit < end:
         unit += 1
-        backward_unit(&plan.h, &tile, grad_output__nchw + plan.parts * (n * g[0] + c * g[1]),
-                      grad_input__nchw + plan.parts * (n * x[0] + c * x[1]), ih, least(ih + plan.band, plan.h.size),
-                      summed)
+        grad_output__hw = grad_output__nchw + plan.parts * (n * g[0] + c * g[1])
+        grad_input__hw = grad_input__nchw + plan.parts * (n * x[0] + c * x[1])
+        if plan.strip > 0:
+            backward_strips(plan, &tile, &strip, grad_output__hw, grad_input__hw, ih,
+                            least(ih + plan.band, plan.h.size), <const char*>grad_output__nchw + plan.source_bytes,
+                            summed)
+        else:
+            backward_unit(&plan.h, &tile, grad_output__hw, grad_input__hw, ih, least(ih + plan.band, plan.h.size),
+                          summed)
         if plan.tiles > 1:
             iw = iw + plan.tile if iw + plan.tile < plan.w.size else 0
             set_tile(&tile, plan, iw)
@@ -514,6 +542,8 @@ cdef void backward_planes(const ReplicationPad2dPlan* plan, const element* grad_
                 if c == channels:
                     c = 0
                     n += 1
+    if plan.strip > 0:
+        close_lines(&strip)
 
 
 cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
@@ -522,7 +552,7 @@ cdef int64_t backward(const ReplicationPad2dPlan* plan, char** data, char* scrat
     if plan.layout == PACKED or plan.layout == UNPACKED:
         backward_packed(plan, <const element*>data[0], <element*>data[2], scratch, unit, end, summed)
     else:
-        backward_planes(plan, <const element*>data[0], <element*>data[2], unit, end, summed)
+        backward_planes(plan, <const element*>data[0], <element*>data[2], scratch, unit, end, summed)
     if plan.streamed:
         fence()
     return ALL_GOOD
