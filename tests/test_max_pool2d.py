@@ -978,6 +978,8 @@ def test_blocks_of_windows(pool, dtype, mask_layout, layout, rng):
         (MaxPool((1, 16, 131, 130), 7, 6, 3), 17),
         (MaxPool((1, 16, 8, 9), 5, 5), 17),  # bits of one window
         (MaxPool((1, 6, 61, 63), 2), 97),
+        (MaxPool((1, 6, 61, 63), 3, 1, 1), 97),
+        (MaxPool((1, 6, 131, 99), 3, 2, 1), 97),
     ],
     ids=str,
 )
@@ -995,6 +997,20 @@ def test_images_beyond_the_caches(pool, mebibytes, dtype, mask_layout, rng):
     one_call(grad, many.input_shape, mask, *many.attributes, mask_layout=mask_layout, out=out.view)
     assert_same_bytes(out.view, np.repeat(expected, batch, axis=0))
     out.assert_outside_untouched()
+
+
+@every_mask_layout
+def test_bands_past_the_caches(mask_layout, rng):
+    """Of few planes, by any number of threads: the bytes of rows with gaps, which are not made elsewhere first."""
+    for pool in MaxPool((1, 3, 2503, 3203), 3, 2, 1), MaxPool((1, 3, 2500, 3201), 2):
+        grad, mask = pool.gradients(rng, "float32"), pool.mask(pool.indices(rng), mask_layout)
+        apart = Guarded(pool.input_shape, grad.dtype, "columns_cropped")
+        for out, threads in (apart, 2), (Guarded(pool.input_shape, grad.dtype, offset=1), 1), (
+                Guarded(pool.input_shape, grad.dtype), 3):  # fmt: skip
+            with aclnn_bw.num_threads(threads):
+                one_call(grad, pool.input_shape, mask, *pool.attributes, mask_layout=mask_layout, out=out.view)
+            assert_same_bytes(out.view, apart.view)
+            out.assert_outside_untouched()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -17,8 +17,8 @@ from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_INDICES, ARG_MASK, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16,
-    DT_UINT32, DT_UINT64, ERR_CREATE_EXECUTOR, ERR_INVALID, LAYOUT_ARGMAX, READ, SUCCESS, WRITTEN, Arguments, Context,
-    Executor, Fact, Tensor,
+    DT_UINT32, DT_UINT64, ERR_CREATE_EXECUTOR, ERR_INVALID, LAYOUT_ARGMAX, READ, STREAMED_BYTES, SUCCESS, WRITTEN,
+    Arguments, Context, Executor, Fact, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -44,8 +44,7 @@ cdef enum:
     # Of all arrays, half an L3 cache: from here on it pays to fetch ahead; in the cache a prefetch takes the place of a
     # load.
     FAR_BYTES = 16777216
-    STREAMED_BYTES = 100663296      # and from here on to pass the caches (plan_streams)
-    LEAST_LINES = 2048              # bytes of a plane: the lines at its ends are read
+    LEAST_LINES = 2048              # bytes of a plane that passes the caches: the lines at its ends are read
     SHORT_PLANE = 4096              # positions: planes that SCATTER takes sooner (scatters_sooner)
     MIDDLE_PLANE = 16384
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
@@ -276,13 +275,21 @@ cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t ite
     return place(&plan.at_cells, size, most(w.size, plan.sweep * w.out) * item)
 
 
-cdef void plan_streams(MaxPool2dGatherPlan* plan, int64_t bytes, int64_t item) noexcept nogil:
-    """Where rows of GATHER are made in the scratch, and go past the caches: 0.7 to 0.95 of the time for 2x2 in 4 and 8
-    bytes. For 16 bits, and kernels whose sums take longer, it is 0.85 to 1.4: nothing is summed meanwhile."""
+cdef int64_t plan_streams(MaxPool2dGatherPlan* plan, const Context* context, int64_t bytes, int64_t item,
+                          int64_t size) noexcept nogil:
+    """Whether rows of GATHER are made in the scratch, and go past the caches; returns the bytes of scratch. It takes
+    0.85 to 1 of the time with 2x2, 0.75 to 1 with 3x3 at stride 2, at stride 1 by AVX-512 0.85 to 0.95. For 16 bits and
+    other kernels it is 0.95 to 1.2, for nothing is summed while lines are stored."""
     cdef const MaxPool2d* pool = &plan.pool
-    plan.streams = (bytes > STREAMED_BYTES and plan.known == TWO_BY_TWO and item >= 4 and not pool.reduced
-                    and pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
-                    and pool.h.size * pool.w.size * item >= LEAST_LINES)
+    cdef int64_t least_plane = INT64_MAX
+    if plan.known == TWO_BY_TWO or (plan.known == SAME and context.kernels.vector_bytes == 64 and not pool.argmax):
+        least_plane = LEAST_LINES
+    elif plan.known == THREE_BY_TWO:
+        least_plane = 4 * LEAST_LINES
+    plan.streams = (bytes > STREAMED_BYTES and item >= 4 and not pool.reduced and pool.image_strides[3] == 1
+                    and pool.image_strides[2] == pool.w.size
+                    and least_plane <= pool.h.size * pool.w.size * item)
+    return place(&plan.at_rests, size, LANES * 2 * ALIGNMENT) if plan.streams else size     # more than a Rest
 
 
 cdef bint are_last(const MaxPool2d* pool) noexcept nogil:
@@ -808,7 +815,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
                         item == real and pool.pooled_strides[3] == 1 and not pool.reduced, bytes)
     if pool.algorithm == GATHER:
         kernel = GATHER_KERNEL
-        plan_streams(<MaxPool2dGatherPlan*>executor.plan, bytes, item)
+        scratch = plan_streams(<MaxPool2dGatherPlan*>executor.plan, context, bytes, item, scratch)
     elif pool.algorithm in (GATHER_LAST, SCATTER_LAST):
         kernel = LAST_KERNEL
     set_work(executor, context, context.kernels.row[kernel][slot_of(grad_output.dtype)], pool.units, bytes, scratch)

@@ -26,13 +26,14 @@ container of at least mask_end bytes. What a block reads, max_pool2d_columns.pxd
 read. An index is compared, never used as an address.
 """
 from libc.stdint cimport int64_t, uint16_t
+from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport (
     LANES, MOST_ROWS, SAME, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dGatherPlan, PoolAxis,
 )
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
-from aclnn_bw._kernels.copies cimport stream_bytes
+from aclnn_bw._kernels.lines cimport Rest, stream_on
 from aclnn_bw._kernels.max_pool2d_columns cimport (
     Plane, Term, fill_edges, gradient, line_of_bits, line_rows, line_slid, line_terms, sum_columns,
 )
@@ -302,23 +303,23 @@ cdef void pack_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, char* pac
                           grad_output__chw + row * pool.pooled_strides[2], pool.w.out, count, cells, source_end)
 
 
-cdef void stream_plane(char* to, const char* made, int64_t size) noexcept nogil:
-    """stream_bytes, compiled once for all types."""
-    stream_bytes(to, made, size)
+cdef void stream_plane(Rest* rest, char* to, const char* made, int64_t size, bint last) noexcept nogil:
+    """stream_on, compiled once for all types."""
+    stream_on(rest, to, made, size, last)
 
 
 cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element* to__hw, const char* made,
-                     int64_t channel_pitch, int64_t rows, int64_t team, element* cells,
+                     int64_t channel_pitch, int64_t rows, int64_t team, element* cells, Rest* rests, bint last,
                      const real* summed) noexcept nogil:
-    """What has been made of `rows` rows of a team of channels."""
+    """What has been made of `rows` rows of a team of channels; the last ones of the band?"""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t channel, row, at
     cdef element* to
     for channel in range(team):
         if plan.streams:
-            stream_plane(<char*>(to__hw + channel * pool.image_strides[1]),
+            stream_plane(rests + channel, <char*>(to__hw + channel * pool.image_strides[1]),
                          made + channel * channel_pitch * <int64_t>sizeof(element),
-                         rows * pool.w.size * <int64_t>sizeof(element))
+                         rows * pool.w.size * <int64_t>sizeof(element), last)
             continue
         for row in range(rows):
             to = to__hw + channel * pool.image_strides[1] + row * pool.image_strides[2]
@@ -381,7 +382,8 @@ cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_outpu
             gather_rows(plan, to, down if ways.in_place else pool.w.size, &plane, ih, stop, oh, team > 1, summed,
                         <const element*>NULL)
             if not ways.in_place:
-                store_rows(plan, &ways, to__hw, to, plane.to_channel, stop - ih, team, cells, summed)
+                store_rows(plan, &ways, to__hw, to, plane.to_channel, stop - ih, team, cells,
+                           <Rest*>(scratch + plan.at_rests) + j, stop == end, summed)
             j += team
         checked = oh_end
         ih = stop
@@ -416,6 +418,8 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
         fill_edges(<uint16_t*>(scratch + plan.at_edges), pool.w.size)
     if pool.argmax:
         fill_windows(pool, &plan.windows, scratch, False)
+    if plan.streams:
+        memset(scratch + plan.at_rests, 0, LANES * sizeof(Rest))
     while begin < end:
         begin += 1
         if touches and begin < end:
