@@ -406,7 +406,7 @@ cdef int64_t plan_streams(AvgPool2dPlan* plan, int64_t item, int64_t size) noexc
         return size
     plan.far = False    # lines of the scratch are not fetched
     plan.strip = strip
-    plan.at_lines = round_up(size, ALIGNMENT)
+    plan.at_lines = round_up(size, ALIGNMENT) + 2 * ALIGNMENT   # behind what is left of a line
     plan.lines_end = plan.at_lines + plan.strip * rows
     return plan.lines_end
 

@@ -41,7 +41,7 @@ from aclnn_bw._core.arithmetic cimport least, most, quotient, round_up
 from aclnn_bw._core.avg_pool2d cimport (
     DOUBLE, FEW_APART, FILL, MOST_PHASES, ROUND_NONE, STREAMED, WINDOWS, AvgPool2dPlan, Axis,
 )
-from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._core.types cimport ALIGNMENT, ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_pairs cimport Pairs, pair_rows, triple_rows
 from aclnn_bw._kernels.avg_pool2d_strips cimport first_row, is_dense, open_strip, unit_end
 from aclnn_bw._kernels.avg_pool2d_sums cimport add_sums, pair_row, sum_across, sum_row
@@ -50,7 +50,7 @@ from aclnn_bw._kernels.avg_pool2d_terms cimport (
 )
 from aclnn_bw._kernels.avg_pool2d_tile cimport AHEAD, Tile, find_tile
 from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
-from aclnn_bw._kernels.copies cimport stream_bytes
+from aclnn_bw._kernels.lines cimport Rest, flush_rest, stream_on
 from aclnn_bw._kernels.rows cimport (
     clear, copy, fetch_to_write, fill_row, round_to_half_row, store_row, touch_until,
 )
@@ -64,21 +64,22 @@ cdef void clear_bytes(void* to, int64_t size, bint far) noexcept nogil:
     clear(to, size, far)
 
 
-cdef void close_strip(const AvgPool2dPlan* plan, char* grad_input__hw, const char* scratch, int64_t q, int64_t rows,
+cdef void close_strip(const AvgPool2dPlan* plan, char* grad_input__hw, char* scratch, int64_t q, int64_t rows,
                       int64_t iw, int64_t width, int64_t item) noexcept nogil:
     """`rows` values of q, columns [iw, iw + width), go from the scratch to where they belong. Compiled once for all
     types."""
+    cdef Rest* rest = <Rest*>(scratch + plan.at_lines - 2 * ALIGNMENT)
     cdef int64_t down = plan.w.size * item
     cdef int64_t top = first_row(plan, q)
     rows = first_row(plan, q + rows) - top
     grad_input__hw += top * down + iw * item
-    scratch += plan.at_lines + iw * item
+    scratch += iw * item
     width *= item
     if width == down:
         width *= rows
         rows = 1
     for top in range(rows):
-        stream_bytes(grad_input__hw + top * down, scratch + top * down, width)
+        stream_on(rest, grad_input__hw + top * down, scratch + plan.at_lines + top * down, width)
 
 
 cdef void fill_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw,
@@ -572,6 +573,7 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
         t.limit = grad_input__nchw + unit_end(plan, end)
     if plan.streams:
         t.limit = scratch + plan.lines_end
+        (<Rest*>(scratch + plan.at_lines - 2 * ALIGNMENT)).to = NULL
     while begin < end:
         begin += 1
         rows = least(plan.band, height - q)
@@ -600,6 +602,7 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
                     grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]
                     grad_input__hw += plan.grad_input_strides[0] - plan.channels * plan.grad_input_strides[1]
     if plan.streams:
+        flush_rest(<Rest*>(scratch + plan.at_lines - 2 * ALIGNMENT))
         fence()
     return ALL_GOOD
 

@@ -73,35 +73,41 @@ cdef inline void close_lines(Lines* s) noexcept nogil:
     fence()
 
 
-# Results of several streams in turn, which lie anywhere when they are made: what is left of a stream's last line.
+# The same of results that lie anywhere when they are made, of several streams in turn.
 cdef struct Rest:
-    char[64] line
+    char[64] line       # what is left of the last one
     char* to            # behind it, or NULL
 
 
-cdef inline void stream_on(Rest* rest, char* to, const char* made, int64_t n, bint last) noexcept nogil:
-    """The n bytes at `made` go to `to`. What is left of a line then waits for those that go on there, unless they are
-    the last ones."""
-    cdef int64_t held = <int64_t>(<uintptr_t>to & (LINE - 1)) if rest.to == to else 0
+cdef inline void flush_rest(Rest* rest) noexcept nogil:
+    cdef int64_t held = <int64_t>(<uintptr_t>rest.to & (LINE - 1))
+    if held > 0:
+        memcpy(rest.to - held, rest.line, <size_t>held)
+    rest.to = NULL
+
+
+cdef inline void stream_on(Rest* rest, char* to, const char* made, int64_t n) noexcept nogil:
+    """The n bytes at `made` go to `to`. What is left of a line waits for those that go on there."""
+    cdef int64_t held = <int64_t>(<uintptr_t>to & (LINE - 1))
     cdef int64_t at = <int64_t>(-<uintptr_t>to & (LINE - 1))
     cdef int64_t k
     cdef vector x
+    if n < 2 * LINE or rest.to != to:
+        flush_rest(rest)
     if n < 2 * LINE:
-        memcpy(to - held, rest.line, <size_t>held)
         memcpy(to, made, <size_t>n)
-        rest.to = NULL
         return
-    if held > 0:
+    if rest.to == NULL:
+        memcpy(to, made, <size_t>at)
+    elif held > 0:
         memcpy(<char*>rest.line + held, made, <size_t>at)
         for k in range(LINE // VECTOR_BYTES):
             simd_load(&x, <char*>rest.line + k * VECTOR_BYTES)
             simd_stream(to - held + k * VECTOR_BYTES, &x)
-    else:
-        memcpy(to, made, <size_t>at)
     while at + LINE <= n:
         for k in range(LINE // VECTOR_BYTES):
             simd_load(&x, made + at + k * VECTOR_BYTES)
             simd_stream(to + at + k * VECTOR_BYTES, &x)
         at += LINE
-    memcpy(to + at if last else <char*>rest.line, made + at, <size_t>(n - at))
-    rest.to = NULL if last else to + n
+    memcpy(rest.line, made + at, <size_t>(n - at))
+    rest.to = to + n

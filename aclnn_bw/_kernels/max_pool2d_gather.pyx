@@ -33,7 +33,7 @@ from aclnn_bw._core.max_pool2d cimport (
     LANES, MOST_ROWS, SAME, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dGatherPlan, PoolAxis,
 )
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
-from aclnn_bw._kernels.lines cimport Rest, stream_on
+from aclnn_bw._kernels.lines cimport Rest, flush_rest, stream_on
 from aclnn_bw._kernels.max_pool2d_columns cimport (
     Plane, Term, fill_edges, gradient, line_of_bits, line_rows, line_slid, line_terms, sum_columns,
 )
@@ -303,15 +303,22 @@ cdef void pack_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, char* pac
                           grad_output__chw + row * pool.pooled_strides[2], pool.w.out, count, cells, source_end)
 
 
-cdef void stream_plane(Rest* rest, char* to, const char* made, int64_t size, bint last) noexcept nogil:
+cdef void stream_plane(Rest* rest, char* to, const char* made, int64_t size) noexcept nogil:
     """stream_on, compiled once for all types."""
-    stream_on(rest, to, made, size, last)
+    stream_on(rest, to, made, size)
+
+
+cdef void flush_planes(Rest* rests) noexcept nogil:
+    cdef int64_t channel
+    for channel in range(LANES):
+        flush_rest(rests + channel)
+    fence()
 
 
 cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element* to__hw, const char* made,
-                     int64_t channel_pitch, int64_t rows, int64_t team, element* cells, Rest* rests, bint last,
+                     int64_t channel_pitch, int64_t rows, int64_t team, element* cells, Rest* rests,
                      const real* summed) noexcept nogil:
-    """What has been made of `rows` rows of a team of channels; the last ones of the band?"""
+    """What has been made of `rows` rows of a team of channels."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t channel, row, at
     cdef element* to
@@ -319,7 +326,7 @@ cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element*
         if plan.streams:
             stream_plane(rests + channel, <char*>(to__hw + channel * pool.image_strides[1]),
                          made + channel * channel_pitch * <int64_t>sizeof(element),
-                         rows * pool.w.size * <int64_t>sizeof(element), last)
+                         rows * pool.w.size * <int64_t>sizeof(element))
             continue
         for row in range(rows):
             to = to__hw + channel * pool.image_strides[1] + row * pool.image_strides[2]
@@ -383,7 +390,7 @@ cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_outpu
                         <const element*>NULL)
             if not ways.in_place:
                 store_rows(plan, &ways, to__hw, to, plane.to_channel, stop - ih, team, cells,
-                           <Rest*>(scratch + plan.at_rests) + j, stop == end, summed)
+                           <Rest*>(scratch + plan.at_rests) + j, summed)
             j += team
         checked = oh_end
         ih = stop
@@ -444,7 +451,7 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
                 return place
         next_unit(pool, data[2], &u)
     if plan.streams:
-        fence()
+        flush_planes(<Rest*>(scratch + plan.at_rests))
     return ALL_GOOD
 
 
