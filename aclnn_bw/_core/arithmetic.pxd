@@ -47,3 +47,11 @@ cdef inline int64_t pooled_size(int64_t size, int64_t k, int64_t stride, int64_t
         if mul_overflows(out - 1, stride, &start) or start - pad >= size:
             out -= 1
     return out
+
+
+cdef inline int64_t stretch(const int64_t* strides, int64_t piece, int64_t pieces) noexcept nogil:
+    """How much lies end to end, of pieces that are strides[1] apart, `pieces` of them to an image; strides[0] between
+    images."""
+    if pieces > 1 and strides[1] != piece:
+        return piece
+    return INT64_MAX if strides[0] == pieces * piece else pieces * piece

@@ -278,8 +278,8 @@ cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t ite
 cdef int64_t plan_streams(MaxPool2dGatherPlan* plan, const Context* context, int64_t bytes, int64_t item,
                           int64_t size) noexcept nogil:
     """Whether rows of GATHER are made in the scratch, and go past the caches; returns the bytes of scratch. It takes
-    0.85 to 1 of the time with 2x2, 0.75 to 1 with 3x3 at stride 2, at stride 1 by AVX-512 0.85 to 0.95. For 16 bits and
-    other kernels it is 0.95 to 1.2, for nothing is summed while lines are stored."""
+    0.75 to 1 of the time with 2x2, and with 3x3 at stride 2, at stride 1 by AVX-512 0.85 to 0.95. For 16 bits and other
+    kernels it is 0.95 to 1.2, for nothing is summed while lines are stored."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t least_plane = INT64_MAX
     if plan.known == TWO_BY_TWO or (plan.known == SAME and context.kernels.vector_bytes == 64 and not pool.argmax):

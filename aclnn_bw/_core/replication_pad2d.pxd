@@ -44,7 +44,7 @@ cdef struct ReplicationPad2dPlan:
     # PACKED, UNPACKED: a unit is a group of channels x a band x a tile, whose part of gradOutput is transposed.
     int64_t group                       # channels
     int64_t groups
-    int64_t packed                      # bytes of scratch; a unit that needs more does without
+    int64_t packed                      # bytes of scratch; a unit that needs more does without. Else those of a strip
     bint streamed                       # gradInput is written past the caches, row by row
     int64_t strip                       # rows that are made at a time, which then are; 0: none
 

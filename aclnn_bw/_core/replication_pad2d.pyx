@@ -5,7 +5,7 @@ negative pads crop; the checks run in one fixed order, and the first that fails 
 """
 from libc.stdint cimport int64_t
 
-from aclnn_bw._core.arithmetic cimport add_overflows, ceil_div, least, most
+from aclnn_bw._core.arithmetic cimport add_overflows, ceil_div, least, most, stretch
 from aclnn_bw._core.checks cimport (
     addressable, format_is_plain, length_between, none_zero_but_batch, shape_is, shape_made, slot_of,
 )
@@ -20,8 +20,8 @@ from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_OUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128,
-    DT_COMPLEX64, DT_FLOAT, ERR_INVALID, FORMAT_UNDEFINED, HOST, MAX_RANK, NO_RESULT, ONE_CALL, STREAMED_BYTES, STRIP,
-    SUCCESS, Arguments, Context, Executor, Fact, IntArray, RangeFn, Tensor,
+    DT_COMPLEX64, DT_FLOAT, ERR_INVALID, FORMAT_UNDEFINED, HOST, LEAST_STRETCH, MAX_RANK, NO_RESULT, ONE_CALL,
+    STREAMED_BYTES, STRIP, SUCCESS, Arguments, Context, Executor, Fact, IntArray, RangeFn, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -37,7 +37,9 @@ cdef enum:
     CACHED = 33554432           # bytes of both arrays: more are written past the caches
     LEAST_STREAMED = 512        # bytes of a row: those of fewer are written through them
     LONG_ROW = 4096             # the same in the forward, whose rows begin in the middle of a line
-    MIDDLE_ROW = 640            # bytes: of fewer, strips go past the caches: 0.5 to 0.9 of the time, else to 1.15
+    MIDDLE_ROW = 640            # bytes: of fewer, strips go past the caches: 0.45 to 0.9 of the time, else to 1.15
+    LEAST_PLANE = 512           # bytes: smaller ones take longer to begin (1.1 to 1.25 of the time),
+    LEAST_PADDED = 64           # in the forward
     UNIT = 131072               # bytes of gradOutput that are packed at a time
     MOST_PACKED = 1048576       # bytes: a unit with more, because of its pads, is not packed
     LINES = 4                   # cache lines of a pixel that are packed side by side if they come from memory
@@ -292,7 +294,9 @@ cdef int plan_backward(const Context* context, const Arguments* c, const int64_t
             planes = join_planes(plan, planes)
         divide_work(plan, planes, context.threads)
     if (bytes > STREAMED_BYTES and plan.layout == PLANES and plan.tiles == 1 and plan.grad_input_strides[3] == 1
-            and plan.grad_input_strides[2] == plan.w.size and plan.w.size < MIDDLE_ROW // item):
+            and plan.grad_input_strides[2] == plan.w.size and plan.w.size < MIDDLE_ROW // item
+            and plan.h.size * plan.w.size >= LEAST_PLANE // item
+            and stretch(plan.grad_input_strides, plan.h.size * plan.w.size, plan.channels) >= LEAST_STRETCH // item):
         plan.strip = most(1, STRIP // (plan.w.size * item))
         plan.streamed = False
         plan.packed = plan.strip * plan.w.size * item + 2 * ALIGNMENT
@@ -422,7 +426,9 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
     plan.streamed = plan.far and plan.out_strides[3] == plan.cell and plan.w.out * plan.cell >= LONG_ROW
     plan.strip = 0      # of shorter rows: 0.55 to 0.9 of the time, of longer ones 1.05 to 1.25
     if (bytes > STREAMED_BYTES and not plan.streamed and plan.layout == PLANES and plan.self_strides[3] == item
-            and plan.out_strides[3] == item and plan.out_strides[2] == plan.w.out * item):
+            and plan.out_strides[3] == item and plan.out_strides[2] == plan.w.out * item
+            and plan.h.out * plan.w.out * item >= LEAST_PADDED
+            and stretch(plan.out_strides, plan.h.out * plan.w.out * item, plan.channels) >= LEAST_STRETCH):
         plan.strip = most(1, STRIP // (plan.w.out * item))
     planes *= plan.groups
     plan.band = plan.h.out

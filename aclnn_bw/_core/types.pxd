@@ -9,9 +9,12 @@ cdef enum:
     MAX_NUMBERS = 4
     MAX_FACTS = 6
     ALIGNMENT = 64      # of every scratch area: a cache line, and the widest vector
-    # Where all arrays are larger than this, results go past the caches (_kernels/lines.pxd), a strip at a time.
+    # Bytes of all arrays beyond which results go past the caches (_kernels/lines.pxd; average pools have a limit of
+    # their own), of the strips that are made for that, and of what must lie end to end at least: the lines at the ends
+    # of a stretch are read.
     STREAMED_BYTES = 100663296
     STRIP = 2048
+    LEAST_STRETCH = 4096
 
 cdef enum Status:
     SUCCESS = 0

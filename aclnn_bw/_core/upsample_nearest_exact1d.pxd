@@ -73,7 +73,7 @@ cdef struct UpsampleNearestExact1dPlan:
     int64_t blocks
     int32_t tables
     int32_t scatters                    # blocks are lists of targets where no target owns more than one source
-    bint streams                        # out is written past the caches, a block at a time
+    bint streams                        # out is written past the caches, block by block, each made in `packed` bytes
     int64_t table_bytes                 # from one table to the next, behind this struct
 
 cdef extern int upsample_nearest_exact1d_backward "aclnn_bw_upsample_nearest_exact1d_backward" (

@@ -10,7 +10,7 @@ All three steps are monotone, so every target owns one stretch of sources, and t
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport strtod
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient, round_up
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient, round_up, stretch
 from aclnn_bw._core.checks cimport (
     addressable, length_between, shape_is, slot_of,
 )
@@ -21,7 +21,7 @@ from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_INVALID, HOST, NO_RESULT,
-    REAL, STREAMED_BYTES, STRIP, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
+    LEAST_STRETCH, REAL, STREAMED_BYTES, STRIP, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -407,6 +407,7 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
     # The targets after which the map repeats itself: that of an exact ratio, or that of rows joined end to end. A
     # period is whole groups.
     cdef int64_t period = map.p if map.p > 0 and map.margin == 0 else (map.targets if dense else 0)
+    cdef int64_t all_rows = plan.channels
     cdef int64_t wanted, sources
     period *= WIDEST // most(1, least(period & -period, WIDEST))
     if period > LONGEST_PERIOD or (period > SHORT_PERIOD
@@ -420,9 +421,11 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
         plan.sources *= plan.rows
         plan.rows = 1
         plan.channels = 1
-    # Fewer targets than sources are summed too slowly to wait for lines to be stored: 0.9 to 1.9 of the time.
+    # Fewer targets than sources are summed too slowly to wait for lines to be stored: 0.9 to 1.9 of the time. Strips of
+    # FILLED do not follow one another, which gains less than that costs in 16 bits.
     plan.streams = (bytes > STREAMED_BYTES and plan.layout == ROWS and x[2] == 1 and map.targets >= map.sources
-                    and plan.targets * item >= LEAST_ROW and (period > 0 or plan.rows > FEW_ROWS))
+                    and plan.targets * item >= LEAST_ROW and stretch(x, map.targets, all_rows) >= LEAST_STRETCH // item
+                    and (period > 0 or (plan.rows > FEW_ROWS and (item > 2 or map.targets <= WHOLE_TARGETS))))
     plan.block = least(plan.targets, 2 * BLOCK if period > 0 else BLOCK)
     if plan.streams:
         plan.block = least(plan.block, STRIP // item)

@@ -5,7 +5,7 @@ is. The checks run in one fixed order, and the first that fails speaks.
 """
 from libc.stdint cimport INT32_MAX, int64_t
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, stretch
 from aclnn_bw._core.checks cimport addressable, length_between, not_null, read_pair, shape_is
 from aclnn_bw._core.executor cimport set_work
 from aclnn_bw._core.names cimport TEXT, name, tuple_text
@@ -13,8 +13,8 @@ from aclnn_bw._core.operators cimport check_common, check_same_formats, start_ex
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SELF, ERR_INVALID, NO_RESULT, REAL, STREAMED_BYTES, STRIP, SUCCESS,
-    Arguments, Context, Executor, Fact, IntArray, Tensor,
+    ALIGNMENT, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SELF, ERR_INVALID, LEAST_STRETCH, NO_RESULT, REAL, STREAMED_BYTES, STRIP,
+    SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
 from aclnn_bw._core.upsample_nearest_exact1d cimport check_format, check_rank
 
@@ -140,10 +140,12 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
                 and plan.self_strides[2] == item and plan.out_strides[2] == item
                 and (self.dims[0] == 1 or (plan.self_strides[0] == plan.channels * plan.self_strides[1]
                                            and plan.out_strides[0] == plan.channels * plan.out_strides[1])))
-    # Of more than two sources to an element there is little to write: 0.95 to 1.1 of the time.
+    # Of more than two sources to an element there is little to write, and bytes that are looked up take long: 0.95 to
+    # 1.15 of the time.
     plan.streams = (bytes > STREAMED_BYTES and plan.layout == PLANES and plan.self_strides[2] == item
                     and plan.out_strides[2] == item and plan.map.sources * item >= LEAST_ROW
-                    and plan.map.targets <= 2 * plan.map.sources)
+                    and plan.map.targets <= 2 * plan.map.sources and (item > 1 or plan.way != FOUND)
+                    and stretch(plan.out_strides, plan.map.sources * item, plan.channels) >= LEAST_STRETCH)
     (<UpsampleNearestExact1dForwardPlan*>executor.plan)[0] = plan
     slot = 0
     while <int64_t>1 << slot < item:

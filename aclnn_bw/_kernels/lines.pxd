@@ -5,7 +5,7 @@ would be read after all, and that waited for (1.2 times as long in strips of 4 K
 
 Bounds. The scratch begins with a line and has room for two more than a strip, which begins at the same place of a line
 as where it goes. Only whole lines are streamed. The first and the last of a stretch belong to others in part, and what
-has been made of them alone is written. Addresses that are fetched lie before `end`.
+has been made of them alone is written. Addresses that are fetched lie before `end`, and are not read.
 """
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcpy

@@ -6,7 +6,7 @@ for bit, so a kernel knows their size alone, not their dtype.
 Bounds. The plan (`CopiedAxis`) splits each axis of out into what copies position 0, what copies `between` positions
 from `first` on, and what copies the last one; the three add up to out's size, and first + between is at most self's.
 Rows stay in the unit's band, which lies inside out; phase 1 has proved that both views lie inside their storage. The
-scratch of a unit holds a row of its channels.
+scratch of a unit holds a row of its channels, or a strip.
 
 | path | when | why |
 |---|---|---|
@@ -14,7 +14,7 @@ scratch of a unit holds a row of its channels.
 | . dense rows | stride 1 along w in both | one copy a row, then its ends |
 | . . streamed | rows >= 4 KiB, arrays beyond the caches | lines are not read before they are written |
 | . . far | shorter rows there | lines are fetched to be written: 0.7 to 0.9 of the time |
-| . . strips | the same of larger arrays, rows end to end | streamed too, from the scratch: 0.55 to 0.9 of that |
+| . . strips | the same of larger arrays, planes end to end | streamed too, from the scratch: 0.55 to 0.9 of that |
 | . any | other strides | element by element |
 | PACKED | channels side by side in self | a transposition to rows reads each cache line once |
 | PIXELS | channels side by side in both | a pixel is copied as one, and dense pixels as one row |

@@ -19,6 +19,7 @@ Paths. docs/design/upsample_nearest_exact1d.md explains them.
     groups      up to MOST_TERMS sources to a target    4 to 16 results at a time by lookups
     stretches   more                                    four side by side, one by one
     zeros       few targets own one, none owns two      cleared; the sources are stored among the zeros
+    . streamed  rows end to end beyond the caches       any of these in strips of the scratch (lines.pxd)
     NO_TABLE    few rows                                cleared; each source is added where it belongs
     PACKED      channels side by side in gradOutput     transposed to rows of the scratch, which are as any others
     . by pixels short rows, or many sources to a target all channels are added as vectors, results are transposed

@@ -8,7 +8,7 @@ elements, and index(j) = 2*j + 1 with L // 2. A unit's elements lie in its block
 proved that both views lie inside their storage. Vectors are read where one from the first source on ends in the row,
 or, if rows follow each other, before the end of self. A block that is FOUND has at most LONGEST_BLOCK elements. The
 scratch has two elements more than a block for each channel of a group, and a block no more sources than that
-(`choose_layout`).
+(`choose_layout`); or a strip.
 
 | path | when | why |
 |---|---|---|
@@ -19,8 +19,8 @@ scratch has two elements more than a block for each channel of a group, and a bl
 | PIXELS | channels side by side in both | all channels of a source are copied as one |
 | PACKED, UNPACKED | in one of both | of sources and elements the fewer are transposed: 3 to 10 times |
 
-Beyond the caches strips of rows go past them (lines.pxd), for lines are not read then before they are written: 0.4 to
-0.75 of the time.
+Beyond the caches strips of rows that lie end to end go past them (lines.pxd), for lines are not read then before they
+are written: 0.4 to 0.85 of the time.
 
 `python -m benchmarks --operator upsample_nearest_exact1d` measures.
 """
@@ -332,9 +332,6 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
     if plan.layout != PLANES:
         copy_groups(plan, data, scratch, unit, end, kind)
         unit = end
-    elif plan.streams:
-        stream_rows(plan, data, scratch, unit, end, kind)
-        unit = end
     elif plan.few:
         copy_short(plan, data, unit, end, kind)
         unit = end
@@ -351,24 +348,33 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
     return ALL_GOOD
 
 
+cdef inline int64_t copy_units(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
+                               int64_t end, const item* kind) noexcept nogil:
+    """The units [unit, end). What is streamed has a loop of its own for what copy_groups has one."""
+    if plan.streams:
+        stream_rows(plan, data, scratch, unit, end, kind)
+        return ALL_GOOD
+    return forward(plan, data, scratch, unit, end, kind)
+
+
 cdef int64_t forward_1(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint8_t*>NULL)
+    return copy_units(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint8_t*>NULL)
 
 
 cdef int64_t forward_2(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint16_t*>NULL)
+    return copy_units(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint16_t*>NULL)
 
 
 cdef int64_t forward_4(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint32_t*>NULL)
+    return copy_units(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint32_t*>NULL)
 
 
 cdef int64_t forward_8(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint64_t*>NULL)
+    return copy_units(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const uint64_t*>NULL)
 
 
 cdef int64_t forward_16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return forward(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const Wide*>NULL)
+    return copy_units(<const UpsampleNearestExact1dForwardPlan*>plan, data, scratch, begin, end, <const Wide*>NULL)
 
 
 cdef void upsample_nearest_exact1d_forward_kernels(RangeFn* row) noexcept nogil:
