@@ -289,7 +289,8 @@ cdef int64_t plan_streams(MaxPool2dGatherPlan* plan, const Context* context, int
     plan.streams = (bytes > STREAMED_BYTES and item >= 4 and not pool.reduced and pool.image_strides[3] == 1
                     and pool.image_strides[2] == pool.w.size
                     and least_plane <= pool.h.size * pool.w.size * item)
-    return place(&plan.at_rests, size, LANES * 2 * ALIGNMENT) if plan.streams else size     # more than a Rest
+    plan.rests = LANES
+    return place(&plan.at_rests, size, plan.rests * 2 * ALIGNMENT) if plan.streams else size     # more than a Rest
 
 
 cdef bint are_last(const MaxPool2d* pool) noexcept nogil:

@@ -308,9 +308,10 @@ cdef void stream_plane(Rest* rest, char* to, const char* made, int64_t size) noe
     stream_on(rest, to, made, size)
 
 
-cdef void flush_planes(Rest* rests) noexcept nogil:
+cdef void flush_planes(Rest* rests, int64_t n) noexcept nogil:
+    """Of n channels. Nothing is left of them afterwards."""
     cdef int64_t channel
-    for channel in range(LANES):
+    for channel in range(n):
         flush_rest(rests + channel)
     fence()
 
@@ -426,7 +427,7 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
     if pool.argmax:
         fill_windows(pool, &plan.windows, scratch, False)
     if plan.streams:
-        memset(scratch + plan.at_rests, 0, LANES * sizeof(Rest))
+        memset(scratch + plan.at_rests, 0, <size_t>plan.rests * sizeof(Rest))
     while begin < end:
         begin += 1
         if touches and begin < end:
@@ -451,7 +452,7 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
                 return place
         next_unit(pool, data[2], &u)
     if plan.streams:
-        flush_planes(<Rest*>(scratch + plan.at_rests))
+        flush_planes(<Rest*>(scratch + plan.at_rests), plan.rests)
     return ALL_GOOD
 
 

@@ -483,6 +483,11 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
                           band.end, summed)
 
 
+cdef void stream_rows(Lines* strip, int64_t n, const char* next, const char* source_end) noexcept nogil:
+    """stream_strip, compiled once for all types."""
+    stream_strip(strip, n, next, 1, source_end)
+
+
 cdef void backward_strips(const ReplicationPad2dPlan* plan, const Tile* tile, Lines* strip,
                           const element* grad_output__hw, element* grad_input__hw, int64_t ih, int64_t end,
                           const char* source_end, const real* summed) noexcept nogil:
@@ -495,8 +500,8 @@ cdef void backward_strips(const ReplicationPad2dPlan* plan, const Tile* tile, Li
                       <element*>next_strip(strip, <char*>(grad_input__hw + ih * down)) - ih * down, ih, ih + rows,
                       summed)
         ih += rows
-        stream_strip(strip, rows * down * <int64_t>sizeof(element),
-                     <const char*>(grad_output__hw + (ih + plan.h.shift) * tile.source_down), 1, source_end)
+        stream_rows(strip, rows * down * <int64_t>sizeof(element),
+                    <const char*>(grad_output__hw + (ih + plan.h.shift) * tile.source_down), source_end)
 
 
 cdef void backward_planes(const ReplicationPad2dPlan* plan, const element* grad_output__nchw, element* grad_input__nchw,

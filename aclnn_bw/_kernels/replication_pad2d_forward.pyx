@@ -289,6 +289,11 @@ cdef void pad_unpacked(const ReplicationPad2dForwardPlan* plan, const char* self
         p += 1
 
 
+cdef void stream_rows(Lines* strip, int64_t n, const char* next, const char* source_end) noexcept nogil:
+    """stream_strip, compiled once for all types."""
+    stream_strip(strip, n, next, 1, source_end)
+
+
 cdef void pad_strips(const ReplicationPad2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                      const item* kind) noexcept nogil:
     """The units [unit, end) of dense planes past the caches: strips of rows are made in the scratch."""
@@ -315,7 +320,7 @@ cdef void pad_strips(const ReplicationPad2dForwardPlan* plan, char** data, char*
             p += rows
             to += rows * row
             source = self__hw + source_of(&plan.h, p) * plan.self_strides[2]
-            stream_strip(&strip, rows * row, source, 1, source_end)
+            stream_rows(&strip, rows * row, source, source_end)
         unit += 1
     close_lines(&strip)
 

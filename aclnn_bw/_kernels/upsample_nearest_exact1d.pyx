@@ -369,14 +369,10 @@ cdef inline void sum_row(const Block* block, const element* source, int64_t sour
         sum_stretches(block, source, source_stride, readable, to, to_stride, targets, summed)
 
 
-cdef inline void stream_row(const UpsampleNearestExact1dPlan* plan, Lines* strip, const Block* block,
-                            const element* source, int64_t readable, element* to, int64_t targets,
-                            const char* source_end, const real* summed) noexcept nogil:
-    """The same past the caches. Of the sources that come next, a line is fetched for each that is written."""
-    sum_row(block, source, plan.grad_output_strides[2], readable, <element*>next_strip(strip, <char*>to), 1, targets,
-            summed)
-    stream_strip(strip, targets * <int64_t>sizeof(element),
-                 <const char*>(source + quotient(targets, block.targets) * block.sources), 1, source_end)
+cdef void stream_sums(Lines* strip, int64_t n, const char* next, const char* source_end) noexcept nogil:
+    """The n bytes of a unit that has been made go past the caches. Of the sources that come next, a line is fetched for
+    each that is written. Compiled once for all types."""
+    stream_strip(strip, n, next, 1, source_end)
 
 
 cdef void sum_pixel(element* to, const element* source, int64_t down, int64_t rows, int64_t n,
@@ -523,11 +519,14 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
             if block.width > 0 and plan.grad_output_strides[2] == 1:
                 # What follows in memory may be read too.
                 readable = plan.extent - (source - grad_output__ncl)
-            if plan.streams:
-                stream_row(plan, &strip, block, source, readable, to, targets,
-                           <const char*>(grad_output__ncl + plan.extent), summed)
-            elif plan.layout == ROWS:
+            if plan.layout == ROWS:
+                if plan.streams:
+                    to = <element*>next_strip(&strip, <char*>to)
                 sum_row(block, source, plan.grad_output_strides[2], readable, to, plan.out_strides[2], targets, summed)
+                if plan.streams:
+                    stream_sums(&strip, targets * <int64_t>sizeof(element),
+                                <const char*>(source + quotient(targets, block.targets) * block.sources),
+                                <const char*>(grad_output__ncl + plan.extent))
             else:
                 sum_channels(plan, block, source, plan.sources - first, readable,
                              least(plan.depth, plan.all_channels - c * plan.depth), to, targets,

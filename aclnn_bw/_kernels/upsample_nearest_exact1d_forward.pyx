@@ -290,6 +290,11 @@ cdef void copy_short(const UpsampleNearestExact1dForwardPlan* plan, char** data,
         row += 1
 
 
+cdef void stream_elements(Lines* strip, int64_t n, const char* next, int64_t lines, const char* end) noexcept nogil:
+    """stream_strip, compiled once for all types."""
+    stream_strip(strip, n, next, lines, end)
+
+
 cdef void stream_rows(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
                       int64_t end, const item* kind) noexcept nogil:
     """The units [unit, end) of dense rows, a strip at a time, past the caches."""
@@ -311,8 +316,8 @@ cdef void stream_rows(const UpsampleNearestExact1dForwardPlan* plan, char** data
         while j < u.end:
             n = least(most_elements, u.end - j)
             copy_dense(plan, &found, source, <item*>next_strip(&strip, u.to + j * size), j, n, plan.map.targets)
-            stream_strip(&strip, n * size, <const char*>(source + source_of(plan, &found, j + n - 1) + 1), lines,
-                         source_end)
+            stream_elements(&strip, n * size, <const char*>(source + source_of(plan, &found, j + n - 1) + 1), lines,
+                            source_end)
             j += n
         unit += 1
     close_lines(&strip)
@@ -351,7 +356,7 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
 cdef inline int64_t copy_units(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
                                int64_t end, const item* kind) noexcept nogil:
     """The units [unit, end). What is streamed has a loop of its own for what copy_groups has one."""
-    if plan.streams:
+    if sizeof(item) > 1 and sizeof(item) < 16 and plan.streams:
         stream_rows(plan, data, scratch, unit, end, kind)
         return ALL_GOOD
     return forward(plan, data, scratch, unit, end, kind)
