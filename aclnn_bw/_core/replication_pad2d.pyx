@@ -430,6 +430,9 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
             and plan.h.out * plan.w.out * item >= LEAST_PADDED
             and stretch(plan.out_strides, plan.h.out * plan.w.out * item, plan.channels) >= LEAST_STRETCH):
         plan.strip = most(1, STRIP // (plan.w.out * item))
+    # Rows that are made elsewhere first, or come from the scratch, are stored as they are.
+    plan.far = plan.far and plan.layout == PLANES and plan.strip == 0
+    plan.streamed = plan.streamed and plan.layout != PACKED
     planes *= plan.groups
     plan.band = plan.h.out
     if context.threads > 1 and planes < UNITS_PER_THREAD * context.threads:

@@ -182,12 +182,12 @@ cdef inline void pad_in_form(const ReplicationPad2dForwardPlan* plan, const char
 
 
 cdef void pad_dense(const ReplicationPad2dForwardPlan* plan, const char* source, char* to, int64_t p, int64_t end,
-                    bint far, bint streamed, const item* kind) noexcept nogil:
+                    const item* kind) noexcept nogil:
     """The rows [p, end) of a plane, of which p copies `source`; elements side by side in both."""
     cdef int64_t n = plan.w.between * <int64_t>sizeof(item)
-    if streamed and n >= VECTOR_BYTES:
+    if plan.streamed and n >= VECTOR_BYTES:
         pad_in_form(plan, source, to, p, end, STREAMED, kind)
-    elif far and n >= VECTOR_BYTES:
+    elif plan.far and n >= VECTOR_BYTES:
         pad_in_form(plan, source, to, p, end, FAR, kind)
     elif n >= VECTOR_BYTES:
         pad_in_form(plan, source, to, p, end, VECTORS, kind)
@@ -231,7 +231,7 @@ cdef void pad_plane(const ReplicationPad2dForwardPlan* plan, const char* self__h
     cdef const char* source = self__hw + source_of(&plan.h, p) * plan.self_strides[2]
     cdef char* to = out__hw + p * plan.out_strides[2]
     if plan.layout != PIXELS and along == plan.item and to_along == plan.item:
-        pad_dense(plan, source, to, p, end, plan.far, plan.streamed, kind)
+        pad_dense(plan, source, to, p, end, kind)
         return
     while p < end:
         source = self__hw + source_of(&plan.h, p) * plan.self_strides[2]
@@ -263,7 +263,7 @@ cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__
             source = scratch + c * width * size
             to = out__chw + c * plan.out_strides[1] + p * plan.out_strides[2]
             if to_along == size:
-                pad_dense(plan, source, to, p, p + 1, False, False, kind)
+                pad_dense(plan, source, to, p, p + 1, kind)
             else:
                 pad_apart(&plan.w, source, size, to, to_along, kind)
         p += 1
@@ -316,7 +316,7 @@ cdef void pad_strips(const ReplicationPad2dForwardPlan* plan, char** data, char*
         to = data[1] + n * plan.out_strides[0] + c * plan.out_strides[1] + p * row
         while p < stop:
             rows = least(plan.strip, stop - p)
-            pad_dense(plan, source, next_strip(&strip, to), p, p + rows, False, False, kind)
+            pad_dense(plan, source, next_strip(&strip, to), p, p + rows, kind)
             p += rows
             to += rows * row
             source = self__hw + source_of(&plan.h, p) * plan.self_strides[2]

@@ -356,7 +356,7 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
 cdef inline int64_t copy_units(const UpsampleNearestExact1dForwardPlan* plan, char** data, char* scratch, int64_t unit,
                                int64_t end, const item* kind) noexcept nogil:
     """The units [unit, end). What is streamed has a loop of its own for what copy_groups has one."""
-    if sizeof(item) > 1 and sizeof(item) < 16 and plan.streams:
+    if VECTOR_BYTES > 16 and sizeof(item) > 1 and sizeof(item) < 16 and plan.streams:
         stream_rows(plan, data, scratch, unit, end, kind)
         return ALL_GOOD
     return forward(plan, data, scratch, unit, end, kind)
