@@ -375,6 +375,18 @@ cdef void stream_sums(Lines* strip, int64_t n, const char* next, const char* sou
     stream_strip(strip, n, next, 1, source_end)
 
 
+cdef inline void sum_unit(const UpsampleNearestExact1dPlan* plan, Lines* strip, const Block* block,
+                          const element* source, int64_t readable, element* to, int64_t targets,
+                          const element* source_end, const real* summed) noexcept nogil:
+    """A unit of ROWS, through a strip or not."""
+    if plan.streams:
+        to = <element*>next_strip(strip, <char*>to)
+    sum_row(block, source, plan.grad_output_strides[2], readable, to, plan.out_strides[2], targets, summed)
+    if plan.streams:
+        stream_sums(strip, targets * <int64_t>sizeof(element),
+                    <const char*>(source + quotient(targets, block.targets) * block.sources), <const char*>source_end)
+
+
 cdef void sum_pixel(element* to, const element* source, int64_t down, int64_t rows, int64_t n,
                     const real* summed) noexcept nogil:
     """to[:n] = the sum of `rows` rows of n sources."""
@@ -520,13 +532,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
                 # What follows in memory may be read too.
                 readable = plan.extent - (source - grad_output__ncl)
             if plan.layout == ROWS:
-                if plan.streams:
-                    to = <element*>next_strip(&strip, <char*>to)
-                sum_row(block, source, plan.grad_output_strides[2], readable, to, plan.out_strides[2], targets, summed)
-                if plan.streams:
-                    stream_sums(&strip, targets * <int64_t>sizeof(element),
-                                <const char*>(source + quotient(targets, block.targets) * block.sources),
-                                <const char*>(grad_output__ncl + plan.extent))
+                sum_unit(plan, &strip, block, source, readable, to, targets, grad_output__ncl + plan.extent, summed)
             else:
                 sum_channels(plan, block, source, plan.sources - first, readable,
                              least(plan.depth, plan.all_channels - c * plan.depth), to, targets,
