@@ -144,7 +144,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
     # them, and vectors of 16 bytes have no code for it.
     plan.streams = (bytes > STREAMED_BYTES and plan.layout == PLANES and plan.self_strides[2] == item
                     and plan.out_strides[2] == item and plan.map.sources * item >= LEAST_ROW
-                    and plan.map.targets <= 2 * plan.map.sources and 1 < item < 16
+                    and plan.map.targets <= 2 * plan.map.sources and 1 < item < 16 and context.kernels.vector_bytes > 16
                     and stretch(plan.out_strides, plan.map.sources * item, plan.channels) >= LEAST_STRETCH)
     (<UpsampleNearestExact1dForwardPlan*>executor.plan)[0] = plan
     slot = 0
