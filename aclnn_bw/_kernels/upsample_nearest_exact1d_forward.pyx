@@ -130,8 +130,8 @@ cdef inline int64_t source_of(const UpsampleNearestExact1dForwardPlan* plan, con
     return found.first + found.table[j - found.block * plan.block]
 
 
-cdef inline void copy_dense(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const item* self__l,
-                            item* to, int64_t j, int64_t n, int64_t room) noexcept nogil:
+cdef void copy_dense(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const item* self__l, item* to,
+                     int64_t j, int64_t n, int64_t room) noexcept nogil:
     """to[:n] = the elements from j, an even number, on; dense rows. `room` elements of self may be read."""
     if plan.way == TWICE:
         copy_twice(to, self__l + j // 2, n)
@@ -345,9 +345,13 @@ cdef int64_t forward(const UpsampleNearestExact1dForwardPlan* plan, char** data,
         u = open_unit(plan, &found, data, unit)
         if not dense:
             copy_apart(plan, &found, u.source, u.to, u.begin, u.end, kind)
-        else:
+        elif plan.way == FOUND:
             if joined:
                 room = (data[0] + plan.source_bytes - u.source) // size
+            # As a call, short rows of elements take 1.08 times as long.
+            copy_found(<item*>u.to + u.begin, <const item*>u.source + found.first, found.table, room - found.first,
+                       u.end - u.begin)
+        else:
             copy_dense(plan, &found, <const item*>u.source, <item*>u.to + u.begin, u.begin, u.end - u.begin, room)
         unit += 1
     return ALL_GOOD
