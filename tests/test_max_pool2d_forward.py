@@ -134,6 +134,16 @@ def test_every_kernel_stride_and_padding(kernel, dtype, rng):
         check_all_entry_points(pool, ("Host", dtype), sprinkled(tied(pool, rng, dtype), rng), index % 8)
 
 
+@pytest.mark.parametrize("shift", [0, 1, 63])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_zeros_past_the_caches(threads, shift, rng):
+    """Each unit's share of them is streamed, but for the lines in which it begins and ends."""
+    pool = MaxPool((2, 1700, 9, 9), 9)
+    assert np.prod(pool.mask_shape) > 1 << 24
+    with aclnn_bw.num_threads(threads):
+        check_all_entry_points(pool, ("Host", "float32"), pool.values(rng, "float32"), shift)
+
+
 @every_dtype
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_every_width(window, dtype, rng):

@@ -1,21 +1,40 @@
 # cython: cdivision=True
 """What the containers of masks hold: words from codes, which are of each window and channel the kernel position of its
 maximum, and zeros behind all that the layout uses."""
-from libc.stdint cimport int64_t, uint16_t
+from libc.stdint cimport int64_t, uint16_t, uintptr_t
+from libc.string cimport memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least
 from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d
-from aclnn_bw._kernels.rows cimport clear
+from aclnn_bw._core.types cimport LEAST_STRETCH
 from aclnn_bw._kernels.simd cimport (
-    VECTOR_BYTES, simd_copy_first, simd_load, simd_mark_equal_2, simd_store, vector, zero,
+    LINE, VECTOR_BYTES, fence, simd_copy_first, simd_load, simd_mark_equal_2, simd_store, simd_stream, vector, zero,
 )
+
+
+cdef inline void stream_zeros(char* to, int64_t n) noexcept nogil:
+    """Past the caches, where nobody looks for them: whole lines are not read before they are written."""
+    cdef int64_t at = <int64_t>(-<uintptr_t>to & (LINE - 1))
+    cdef int64_t k
+    cdef vector nothing = zero(&nothing)
+    memset(to, 0, <size_t>at)
+    while at + LINE <= n:
+        for k in range(LINE // VECTOR_BYTES):
+            simd_stream(to + at + k * VECTOR_BYTES, &nothing)
+        at += LINE
+    memset(to + at, 0, <size_t>(n - at))
+    fence()
 
 
 cdef inline void clear_share(const MaxPool2d* pool, char* mask, int64_t unit) noexcept nogil:
     """A unit's share of the container beyond what the layout uses becomes 0. All are equal, but for the last ones."""
     cdef int64_t share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)
     cdef int64_t first = least(pool.mask_end + unit * share, pool.mask_bytes)
-    clear(mask + first, least(share, pool.mask_bytes - first), pool.far)
+    share = least(share, pool.mask_bytes - first)
+    if pool.far and share >= LEAST_STRETCH:
+        stream_zeros(mask + first, share)
+    else:
+        memset(mask + first, 0, <size_t>share)
 
 
 cdef inline void mark(vector* word, vector* next_word, const uint16_t* codes, int64_t pitch, int lanes,

@@ -939,6 +939,8 @@ FAULTS = [
     Fault(_WORDS, "share = ceil_div(pool.mask_bytes - pool.mask_end, pool.units)",
           "share = ceil_div(pool.mask_bytes - pool.mask_end - FAULT * (pool.units - 1), pool.units)",
           "the last bytes of the container are not cleared"),
+    Fault(_WORDS, "memset(to + at, 0, <size_t>(n - at))", "memset(to + at, 0, <size_t>((n - at) * (1 - FAULT)))",
+          "the line in which a container that goes past the caches ends is not zeroed"),
     Fault(_WORDS, "first = least(pool.mask_end + unit * share, pool.mask_bytes)",
           "first = least(pool.mask_end + FAULT + unit * share, pool.mask_bytes)",
           "the first byte of the container that no window uses is not cleared"),
