@@ -34,6 +34,7 @@ from operators import OPERATORS  # noqa: E402
 from operators.max_pool import large_mask  # noqa: E402
 
 import aclnn_bw  # noqa: E402
+from aclnn_bw import _native  # noqa: E402
 
 STORED = TESTS / "digests.json"
 
@@ -172,7 +173,12 @@ def main(argv=None):
         "--step", type=int, default=1, metavar="N",
         help="compute every N-th digest; where N is odd, all dtypes have their turn",
     )  # fmt: skip
+    parser.add_argument(
+        "--stream", action="store_true", help="results of any size go past the caches where larger ones would"
+    )
     options = parser.parse_args(argv)
+    if options.stream:
+        _native.stream_from(0, 0)
     if options.write and (options.without or options.step != 1):
         parser.error("what is stored has every group")
     with aclnn_bw.num_threads(options.threads):

@@ -6,6 +6,7 @@ import mmap
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import ml_dtypes
@@ -14,6 +15,7 @@ import pytest
 import reference
 
 import aclnn_bw
+from aclnn_bw import _native
 
 TESTS = Path(__file__).resolve().parent
 
@@ -285,6 +287,22 @@ def at_fence(memory, shape, dtype, layout="contiguous", gap=1, at_end=True):
     size = ((int(np.prod(shape)) - 1) * gap + 1) * dtype.itemsize
     flat = (memory[-size:] if at_end else memory[:size]).view(dtype)
     return view(flat[::gap].reshape(base_shape))
+
+
+def stream_every_other(number):
+    """For calls at fences, which have a process of their own: results of odd ones go past the caches, of any size."""
+    least = 0 if number % 2 else 2**62
+    _native.stream_from(least, least)
+
+
+@contextmanager
+def past_the_caches():
+    """Results of any size go past the caches, as those do that no cache holds."""
+    before = _native.stream_from(0, 0)
+    try:
+        yield
+    finally:
+        _native.stream_from(*before)
 
 
 def made_at_fences(call, values, arguments, wanted, memories, at_end):

@@ -7,7 +7,7 @@ import digest_calls
 import digests
 import numpy as np
 import pytest
-from helpers import require_isa, run_python
+from helpers import past_the_caches, require_isa, run_python
 from operators import OPERATORS
 
 import aclnn_bw
@@ -36,6 +36,12 @@ def test_the_same_on_more_threads(tmp_path):
     environment = {"ACLNN_BW_NUM_THREADS": "3", "OMP_WAIT_POLICY": "passive"}
     isa = {"ACLNN_BW_ISA": os.environ["ACLNN_BW_ISA"]} if "ACLNN_BW_ISA" in os.environ else {}
     assert_same(json.loads(run_python(RUN.format(step=1), tmp_path, **environment, **isa)))
+
+
+def test_the_same_past_the_caches(thorough):
+    step = 1 if thorough else 3
+    with past_the_caches(), aclnn_bw.num_threads(1):
+        assert_same(digests.digests(step), step)
 
 
 @pytest.mark.parametrize("isa", ["v2", "v3", "v4"])

@@ -23,9 +23,11 @@ from helpers import (
     far_apart,
     fenced,
     guarded_copy,
+    past_the_caches,
     require_isa,
     run_python,
     sprinkled,
+    stream_every_other,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -313,6 +315,14 @@ def check_all_entry_points(pool, mode, rng, shift=0):
 def test_kinds(pool, mode, rng):
     check_all_entry_points(pool, mode, rng)
     check_all_entry_points(pool._replace(input_shape=pool.input_shape[1:]), mode, rng, 1)
+
+
+@every_mode
+@every_kind
+def test_sums_past_the_caches(pool, mode, rng):
+    pool = pool._replace(input_shape=(2, 19, *pool.input_shape[-2:]))
+    with past_the_caches(), aclnn_bw.num_threads(1 + pool.input_shape[-1] % 2):
+        check_all_entry_points(pool, mode, rng, 1)
 
 
 @every_mode
@@ -1192,7 +1202,8 @@ def run_at_fences(step):
     cases += [(pool, layout, True) for pool in KINDS for layout in ("channels_last", "all_reversed")]
     cases += [(pool, "contiguous", True) for window in WINDOWS for pool in every_width(*window)]
     memories = [fenced(2**23) for _ in range(4)]
-    for pool, layout, end in cases[::step]:
+    for number, (pool, layout, end) in enumerate(cases[::step]):
+        stream_every_other(number)
         rng = np.random.default_rng(7)
         several = max_pool.bitmask(rng.random(pool.hits_shape) < 0.2)
         masks = [*example(pool)[2].items(), ("bitmask", several)]

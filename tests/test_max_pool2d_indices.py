@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 import reference
 from engine_helpers import Spec, refusal
-from helpers import DTYPES, LAYOUTS, Guarded, assert_same_bytes, guarded_copy, normal, sprinkled, turned_last
+from helpers import (
+    DTYPES,
+    LAYOUTS,
+    Guarded,
+    assert_same_bytes,
+    guarded_copy,
+    normal,
+    past_the_caches,
+    sprinkled,
+    turned_last,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operators import OPERATORS
@@ -62,6 +72,22 @@ def test_gradients_are_within_the_error_bound(rng, pool, dtype, index):
         mask = pool.mask(places, "argmax")
         same = a.max_pool2d_with_mask_backward(grad, pool.input_shape, mask, *pool.attributes, mask_layout="argmax")
         assert_same_bytes(found, same)
+
+
+@every_pool
+@every_dtype
+@every_index
+def test_gradients_past_the_caches(rng, pool, dtype, index):
+    """Planes end to end, one way or the other, and with gaps between them."""
+    pool = pool._replace(input_shape=(3, 18, *pool.input_shape[-2:]))
+    grad, places = pool.gradients(rng, dtype), pool.indices(rng).astype(index)
+    wanted = backward(pool, grad, places)
+    for number, layout in enumerate(("contiguous", "planes_reversed", "rows_cropped", "channels_cropped")):
+        out = Guarded(pool.input_shape, grad.dtype, layout, number)
+        with past_the_caches(), a.num_threads(1 + number):
+            backward(pool, grad, places, out=out.view)
+        out.assert_outside_untouched()
+        assert_same_bytes(out.view, wanted)
 
 
 @every_dtype

@@ -17,6 +17,7 @@ from helpers import (
     made_at_fences,
     numpy_of,
     run_its_fences,
+    stream_every_other,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,7 +94,8 @@ def run_at_fences():
     memories = [fenced(2**21) for _ in range(2)]
     cases = product((1, 2, 3, 4, 7, 8, 9, 16, 17, 33, 70), (*PADS, (1, 1, 0, 0), (0, 70, 0, 1)))
     sizes = "uint8", "float16", "float32", "float64", "complex128"
-    for (width, pads), dtype, at_end in product(cases, sizes, (False, True)):
+    for (width, pads), dtype, at_end, streamed in product(cases, sizes, (False, True), (0, 1)):
+        stream_every_other(streamed)
         print((width, pads), dtype, at_end, flush=True)
         values = some_bits(np.random.default_rng(7), (2, 3, 5, width), dtype)
         wanted = replication_pad2d(values, pads)

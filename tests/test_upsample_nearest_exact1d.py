@@ -30,6 +30,7 @@ from helpers import (
     run_python,
     run_two_phase,
     sprinkled,
+    stream_every_other,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -691,7 +692,8 @@ def run_at_fences(step):
     cases += product(LARGE, layouts[:1], (False, True))
     cases += product(MANY_CHANNELS[:5], [("planes_transposed", 1)], (False, True))
     memories = [fenced(2**24) for _ in range(3)]
-    for (resize, layout, at_end), dtype in islice(product(cases, DTYPES), 0, None, step):
+    for number, ((resize, layout, at_end), dtype) in enumerate(islice(product(cases, DTYPES), 0, None, step)):
+        stream_every_other(number // len(DTYPES))
         print(resize, dtype, *layout, "end" if at_end else "begin", flush=True)
         values = resize.gradients(np.random.default_rng(7), dtype)
         grad, out = (

@@ -17,6 +17,7 @@ from helpers import (
     guarded_copy,
     made_at_fences,
     run_its_fences,
+    stream_every_other,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,11 +172,14 @@ def test_refusals_in_order(arguments, status, pattern):
 def run_at_fences():
     """Arrays at fences; the last line printed names the call that ended the process."""
     memories = [fenced(2**21) for _ in range(2)]
-    for lengths, dtype, at_end in product(
+    calls = product(
         [*LENGTHS, (14, 42), (14, 40), (20, 60), (28, 100)],
         ("uint8", "float16", "float32", "float64", "complex128"),
         (False, True),
-    ):
+        (0, 1),
+    )
+    for lengths, dtype, at_end, streamed in calls:
+        stream_every_other(streamed)
         print(lengths, dtype, at_end, flush=True)
         values = some_bits(np.random.default_rng(7), (2, 3, lengths[0]), dtype)
         wanted = upsample(values, lengths[1])

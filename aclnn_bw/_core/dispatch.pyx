@@ -3,6 +3,8 @@
 The build defines ACLNN_BW_VARIANTS where the compiler makes x86-64-v2, v3 and v4 objects of the kernels; each brings
 its own `fill_table`. Elsewhere there is one variant, of the compiler's baseline.
 """
+from libc.stdint cimport int64_t
+
 from aclnn_bw._core.types cimport KernelTable
 
 cdef extern from *:
@@ -28,10 +30,13 @@ cdef extern from *:
     static int aclnn_bw_built_isa(int isa) { return isa == 1; }
     static void aclnn_bw_fill(int isa, void *table) { (void)isa; aclnn_bw_fill_table_baseline(table); }
     #endif
+    #include "last_cache.h"
     """
     int cpu_isa "aclnn_bw_cpu_isa" () noexcept nogil
     bint built_isa "aclnn_bw_built_isa" (int isa) noexcept nogil
     void fill "aclnn_bw_fill" (int isa, void* table) noexcept nogil
+    int64_t last_cache "aclnn_bw_last_cache" () noexcept nogil
+    int64_t streamed_from "aclnn_bw_streamed_from" (int64_t bytes) noexcept nogil
 
 
 cdef int best_isa() noexcept nogil:
@@ -47,3 +52,5 @@ cdef bint has_isa(int isa) noexcept nogil:
 cdef void load_kernels(int isa, KernelTable* table) noexcept nogil:
     """Fill the table with the kernels of a variant for which `has_isa` holds."""
     fill(isa, table)
+    table.streamed_bytes = streamed_from(last_cache())
+    table.streamed_sums = streamed_from(last_cache() // 2)

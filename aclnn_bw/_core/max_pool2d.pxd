@@ -118,6 +118,7 @@ cdef struct MaxPool2dScatterPlan:
     bint marked             # so few windows that sums are stored as they are made, among zeros
     int64_t few             # whole planes of indices that are checked, cleared and scattered at a time, or 0
     bint spread             # windows of one position each: gradients are spread over gradInput
+    bint streams            # sums are made in the scratch, and go past the caches
     int64_t together        # channels whose indices are added side by side: 2 to TEAM
     int64_t apart           # elements between the sums of two kernel columns, or 0 where they are one
     int64_t block           # rows of windows that are read at a time
@@ -130,6 +131,7 @@ cdef struct MaxPool2dScatterPlan:
     int64_t at_sums
     int64_t at_cells
     int64_t at_places
+    int64_t at_rests        # what is left of each channel's last line
 
 # GATHER_LAST and SCATTER_LAST.
 cdef struct MaxPool2dLastPlan:

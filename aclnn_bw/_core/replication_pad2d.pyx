@@ -21,7 +21,7 @@ from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_GRAD_INPUT, ARG_GRAD_OUTPUT, ARG_OUT, ARG_PADDING, ARG_SELF, ASCEND910B, DT_BF16, DT_COMPLEX128,
     DT_COMPLEX64, DT_FLOAT, ERR_INVALID, FORMAT_UNDEFINED, HOST, LEAST_STRETCH, MAX_RANK, NO_RESULT, ONE_CALL,
-    STREAMED_BYTES, STRIP, SUCCESS, Arguments, Context, Executor, Fact, IntArray, RangeFn, Tensor,
+    STRIP, SUCCESS, Arguments, Context, Executor, Fact, IntArray, RangeFn, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -293,8 +293,9 @@ cdef int plan_backward(const Context* context, const Arguments* c, const int64_t
         if plan.layout == PLANES:
             planes = join_planes(plan, planes)
         divide_work(plan, planes, context.threads)
-    if (bytes > STREAMED_BYTES and plan.layout == PLANES and plan.tiles == 1 and plan.grad_input_strides[3] == 1
-            and plan.grad_input_strides[2] == plan.w.size and plan.w.size < MIDDLE_ROW // item
+    if (bytes > context.kernels.streamed_bytes and plan.layout == PLANES and plan.tiles == 1
+            and plan.grad_input_strides[3] == 1 and plan.grad_input_strides[2] == plan.w.size
+            and plan.w.size < MIDDLE_ROW // item
             and plan.h.size * plan.w.size >= LEAST_PLANE // item
             and stretch(plan.grad_input_strides, plan.h.size * plan.w.size, plan.channels) >= LEAST_STRETCH // item):
         plan.strip = most(1, STRIP // (plan.w.size * item))
@@ -425,8 +426,9 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
     plan.far = bytes > CACHED
     plan.streamed = plan.far and plan.out_strides[3] == plan.cell and plan.w.out * plan.cell >= LONG_ROW
     plan.strip = 0      # of shorter rows: 0.55 to 0.9 of the time, of longer ones 1.05 to 1.25
-    if (bytes > STREAMED_BYTES and not plan.streamed and plan.layout == PLANES and plan.self_strides[3] == item
-            and plan.out_strides[3] == item and plan.out_strides[2] == plan.w.out * item
+    if (bytes > context.kernels.streamed_bytes and not plan.streamed and plan.layout == PLANES
+            and plan.self_strides[3] == item and plan.out_strides[3] == item
+            and plan.out_strides[2] == plan.w.out * item
             and plan.h.out * plan.w.out * item >= LEAST_PADDED
             and stretch(plan.out_strides, plan.h.out * plan.w.out * item, plan.channels) >= LEAST_STRETCH):
         plan.strip = most(1, STRIP // (plan.w.out * item))

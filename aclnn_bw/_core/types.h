@@ -46,6 +46,8 @@ typedef int (*aclnn_bw_explain_fn)(const void *plan, int face, char **data, int6
 typedef struct {
     aclnn_bw_range_fn row[ACLNN_BW_KERNELS][ACLNN_BW_SLOTS];
     int64_t vector_bytes; /* of the longest vectors: plans choose by what these are worth */
+    int64_t streamed_bytes; /* of all arrays, beyond which results go past this machine's caches (last_cache.h) */
+    int64_t streamed_sums;  /* the same for scattered sums */
 } aclnn_bw_kernel_table;
 
 typedef struct {

@@ -9,10 +9,8 @@ cdef enum:
     MAX_NUMBERS = 4
     MAX_FACTS = 6
     ALIGNMENT = 64      # of every scratch area: a cache line, and the widest vector
-    # Bytes of all arrays beyond which results go past the caches (_kernels/lines.pxd; average pools have a limit of
-    # their own), of the strips that are made for that, and of what must lie end to end at least: the lines at the ends
-    # of a stretch are read.
-    STREAMED_BYTES = 100663296
+    # Bytes of the strips that are made to go past the caches (_kernels/lines.pxd), and of what must lie end to end at
+    # least: the lines at the ends of a stretch are read.
     STRIP = 2048
     LEAST_STRETCH = 4096
 
@@ -121,6 +119,8 @@ cdef extern from "types.h" nogil:
     ctypedef struct KernelTable "aclnn_bw_kernel_table":
         RangeFn row[1][6]
         int64_t vector_bytes
+        int64_t streamed_bytes
+        int64_t streamed_sums
     ctypedef struct Context "aclnn_bw_context":
         const KernelTable* kernels
         int32_t product, mask_layout, face, threads, cores

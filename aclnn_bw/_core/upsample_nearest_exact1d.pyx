@@ -21,7 +21,7 @@ from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
     ALIGNMENT, ARG_GRAD_OUTPUT, ARG_INPUT_SIZE, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SCALES, ERR_INVALID, HOST, NO_RESULT,
-    LEAST_STRETCH, REAL, STREAMED_BYTES, STRIP, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
+    LEAST_STRETCH, REAL, STRIP, SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -393,13 +393,14 @@ cdef void choose_layout(UpsampleNearestExact1dPlan* plan, int64_t images, int64_
     plan.rows = images * plan.channels
 
 
-cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t bytes,
-                         int64_t threads) noexcept nogil:
+cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, const Context* context, int64_t item,
+                         int64_t bytes) noexcept nogil:
     """Choose period, joining and blocks; returns the targets of the period, or 0.
 
     None of it changes a bit of the result: a target's sources and their order are the map's alone.
     """
     cdef const NearestMap* map = &plan.map
+    cdef int64_t threads = context.threads
     cdef int64_t* g = plan.grad_output_strides
     cdef int64_t* x = plan.out_strides
     cdef bint dense = (plan.layout == ROWS and g[2] == 1 and g[1] == map.sources and g[0] == plan.channels * g[1]
@@ -423,8 +424,9 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, int64_t item, int64_t
         plan.channels = 1
     # Fewer targets than sources are summed too slowly to wait for lines to be stored: 0.9 to 1.9 of the time. Strips of
     # FILLED do not follow one another, which gains less than that costs in 16 bits.
-    plan.streams = (bytes > STREAMED_BYTES and plan.layout == ROWS and x[2] == 1 and map.targets >= map.sources
-                    and plan.targets * item >= LEAST_ROW and stretch(x, map.targets, all_rows) >= LEAST_STRETCH // item
+    plan.streams = (bytes > context.kernels.streamed_bytes and plan.layout == ROWS and x[2] == 1
+                    and map.targets >= map.sources and plan.targets * item >= LEAST_ROW
+                    and stretch(x, map.targets, all_rows) >= LEAST_STRETCH // item
                     and (period > 0 or (plan.rows > FEW_ROWS and (item > 2 or map.targets <= WHOLE_TARGETS))))
     plan.block = least(plan.targets, 2 * BLOCK if period > 0 else BLOCK)
     if plan.streams:
@@ -491,7 +493,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, Executor** re
     plain_strides(out, plan.out_strides)
     find_ratio(&plan.map)
     choose_layout(&plan, out.dims[0], item)
-    period = plan_blocks(&plan, item, bytes, context.threads)
+    period = plan_blocks(&plan, context, item, bytes)
     count = 1 if period > 0 else (plan.blocks if plan.tables == WHOLE else 0)
     status = start_executor(context, c, <int64_t>sizeof(UpsampleNearestExact1dPlan) + count * plan.table_bytes, result)
     if status != SUCCESS:

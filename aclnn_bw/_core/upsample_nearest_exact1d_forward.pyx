@@ -13,7 +13,7 @@ from aclnn_bw._core.operators cimport check_common, check_same_formats, start_ex
 from aclnn_bw._core.status cimport refuse
 from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SELF, ERR_INVALID, LEAST_STRETCH, NO_RESULT, REAL, STREAMED_BYTES, STRIP,
+    ALIGNMENT, ARG_OUT, ARG_OUTPUT_SIZE, ARG_SELF, ERR_INVALID, LEAST_STRETCH, NO_RESULT, REAL, STRIP,
     SUCCESS, Arguments, Context, Executor, Fact, IntArray, Tensor,
 )
 from aclnn_bw._core.upsample_nearest_exact1d cimport check_format, check_rank
@@ -142,7 +142,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
                                            and plan.out_strides[0] == plan.channels * plan.out_strides[1])))
     # Of more than two sources to an element there is little to write: 0.95 to 1.1 of the time. Single bytes, 16 of
     # them, and vectors of 16 bytes have no code for it.
-    plan.streams = (bytes > STREAMED_BYTES and plan.layout == PLANES and plan.self_strides[2] == item
+    plan.streams = (bytes > context.kernels.streamed_bytes and plan.layout == PLANES and plan.self_strides[2] == item
                     and plan.out_strides[2] == item and plan.map.sources * item >= LEAST_ROW
                     and plan.map.targets <= 2 * plan.map.sources and 1 < item < 16 and context.kernels.vector_bytes > 16
                     and stretch(plan.out_strides, plan.map.sources * item, plan.channels) >= LEAST_STRETCH)

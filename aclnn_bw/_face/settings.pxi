@@ -111,6 +111,14 @@ def choose_isa():
 choose_isa()
 
 
+def stream_from(int64_t nbytes, int64_t sums):
+    """Let results, or scattered sums, of more than so many bytes of all arrays go past the caches, and return what held
+    before: for tests, which so meet these paths with small arrays. What is computed stays the same."""
+    before = kernels.streamed_bytes, kernels.streamed_sums
+    kernels.streamed_bytes, kernels.streamed_sums = nbytes, sums
+    return before
+
+
 def build_info():
     """Return what is fixed by the build and the CPU."""
     return {

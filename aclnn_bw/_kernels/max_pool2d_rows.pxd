@@ -65,6 +65,11 @@ cdef inline void next_unit(const MaxPool2d* pool, const char* mask, Unit* u) noe
     see_unit(pool, mask, u)
 
 
+cdef inline bint summed_there(const MaxPool2d* pool, const term* kind, const element* stored) noexcept nogil:
+    """Whether elements are terms."""
+    return not pool.reduced and ((term is float and element is float) or (term is double and element is double))
+
+
 cdef inline void store_cells(element* to, const term* sums, int64_t n) noexcept nogil:
     """to[:n] = sums[:n], narrowed, or their bits."""
     if term is uint16_t:

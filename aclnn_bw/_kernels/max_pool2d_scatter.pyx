@@ -35,18 +35,23 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t
 from libc.string cimport memmove, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport BLOCK, EACH, PLANES, SCATTER, MaxPool2d, MaxPool2dScatterPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport BLOCK, EACH, LANES, PLANES, SCATTER, MaxPool2d, MaxPool2dScatterPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
+from aclnn_bw._kernels.lines cimport Rest, flush_rest, stream_on
+from aclnn_bw._kernels.max_pool2d_each cimport each_window
 from aclnn_bw._kernels.max_pool2d_indices cimport (
-    any_missed, end_window, fill_windows, find_missed, first_place, first_window, index_of, lies_inside, misses,
-    packed_indices,
+    any_missed, end_window, fill_windows, find_missed, first_place, first_window, misses, packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_places cimport (
     RUN, TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, window_codes, window_places,
     window_starts,
 )
-from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, load_cells, load_channels, next_unit, store_sums, term
+from aclnn_bw._kernels.max_pool2d_rows cimport (
+    Unit, first_unit, load_channels, next_unit, store_cells, store_sums, summed_there, term,
+)
+from aclnn_bw._kernels.max_pool2d_spread cimport spread_plane
 from aclnn_bw._kernels.rows cimport bfloat, clear, element, half, real
+from aclnn_bw._kernels.simd cimport fence
 
 cdef enum:
     SMALL_BYTES = 786432    # of sums in gradInput that are cleared in one go: they stay in an L2 cache
@@ -72,11 +77,6 @@ cdef struct Band:
     int64_t grad_step
     int64_t sum_pitch
     int64_t mark_pitch
-
-
-cdef inline bint summed_there(const MaxPool2d* pool, const term* kind, const element* stored) noexcept nogil:
-    """Whether elements are terms."""
-    return not pool.reduced and ((term is float and element is float) or (term is double and element is double))
 
 
 cdef int64_t check_indices(const MaxPool2dScatterPlan* plan, const char* mask__hw, const char* scratch, int64_t oh,
@@ -326,6 +326,31 @@ cdef void open_rows(const MaxPool2dScatterPlan* plan, const Band* b, element* to
         clear_bytes(sums + c * b.sum_pitch, n * <int64_t>sizeof(term), plan.pool.far and b.in_place)
 
 
+cdef void stream_bytes(Rest* rest, void* to, const void* made, int64_t n) noexcept nogil:
+    """stream_on, compiled once for all types."""
+    stream_on(rest, <char*>to, <const char*>made, n)
+
+
+cdef void stream_sums(Rest* rests, element* to, int64_t to_pitch, term* sums, int64_t pitch, int64_t n, int64_t count,
+                      element* cells) noexcept nogil:
+    """n sums of each of `count` channels go past the caches."""
+    cdef int64_t size = n * <int64_t>sizeof(element)
+    cdef int64_t c
+    for c in range(count):
+        if sizeof(term) == sizeof(element):
+            stream_bytes(rests + c, to + c * to_pitch, sums + c * pitch, size)
+        else:
+            store_cells(cells, <const term*>sums + c * pitch, n)
+            stream_bytes(rests + c, to + c * to_pitch, cells, size)
+
+
+cdef void flush_channels(Rest* rests) noexcept nogil:
+    cdef int64_t c
+    for c in range(LANES):
+        flush_rest(rests + c)
+    fence()
+
+
 cdef void slide_rows(const Band* b, term* sums, int64_t begin, int64_t n) noexcept nogil:
     """The sums of rows that more windows reach go to where the scratch begins."""
     cdef int64_t c
@@ -400,7 +425,11 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
                           b.count, cells, b.source_end)
             if not scatter_block(plan, b, sums + (b.top - first) * width, grad, scratch, oh, oh_end, to__chw):
                 return False
-        if not (b.in_place or b.marked or plan.apart > 0):
+        if plan.streams:
+            stream_sums(<Rest*>(scratch + plan.at_rests) + b.lane, to__chw + (closed - b.ih) * width,
+                        pool.image_strides[1], sums + (closed - first) * width, b.sum_pitch, (done - closed) * width,
+                        b.count, cells)
+        elif not (b.in_place or b.marked or plan.apart > 0):
             store_planes(plan, to__chw + (closed - b.ih) * pool.image_strides[2], sums + (closed - first) * width,
                          b.count, done - closed, cells)
         closed = done
@@ -425,7 +454,7 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
     b.rows = u.rows
     b.lane = 0
     b.direct = native and pool.pooled_strides[3] == 1
-    b.in_place = (native or term is uint16_t) and dense and plan.apart == 0
+    b.in_place = (native or term is uint16_t) and dense and plan.apart == 0 and not plan.streams
     b.marked = plan.marked and dense
     b.grad_pitch = pool.pooled_strides[1] if b.direct else plan.row_pitch
     b.grad_step = pool.pooled_strides[2] if b.direct else pool.w.out
@@ -460,42 +489,6 @@ cdef inline void clear_planes(term* to, int64_t pitch, int64_t plane, int64_t co
         clear_bytes(to + c * pitch, plane * <int64_t>sizeof(term), far)
 
 
-cdef inline void spread_row(term* to, const term* grad, int64_t stride, int64_t n, int64_t size) noexcept nogil:
-    """to[:size] = 0, but to[i*stride] = grad[i] + 0 for i < n; bits have been made so. The last one lies in the row."""
-    cdef int64_t i
-    if stride == 1:
-        for i in range(n):
-            to[i] = grad[i] if term is uint16_t else grad[i] + <term>0
-        memset(to + n, 0, <size_t>(size - n) * sizeof(term))    # a single window's stride is 1
-    elif stride == 2:
-        for i in range(n - 1):
-            to[2 * i] = grad[i] if term is uint16_t else grad[i] + <term>0
-            to[2 * i + 1] = 0
-        to[2 * n - 2] = grad[n - 1] if term is uint16_t else grad[n - 1] + <term>0
-        memset(to + 2 * n - 1, 0, <size_t>(size - (2 * n - 1)) * sizeof(term))
-    else:
-        memset(to, 0, <size_t>size * sizeof(term))
-        for i in range(n):
-            to[i * stride] = grad[i] if term is uint16_t else grad[i] + <term>0
-
-
-cdef void spread_plane(const MaxPool2d* pool, term* to__hw, const term* grad) noexcept nogil:
-    """A plane whose windows have one position each, and so no padding: rows of gradients between rows of zeros. All
-    lie in it: (out - 1) * stride is less than the size."""
-    cdef int64_t width = pool.w.size
-    cdef int64_t ih = 0
-    cdef int64_t oh, gap
-    if pool.h.out == pool.h.size and pool.w.out == width:
-        spread_row(to__hw, grad, 1, pool.h.out * width, pool.h.out * width)
-        return
-    for oh in range(pool.h.out):
-        spread_row(to__hw + ih * width, grad + oh * pool.w.out, pool.w.stride, pool.w.out, width)
-        ih += 1
-        gap = pool.h.stride - 1 if oh + 1 < pool.h.out else pool.h.size - ih
-        memset(to__hw + ih * width, 0, <size_t>(gap * width) * sizeof(term))
-        ih += gap
-
-
 cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const char* at,
                       element* grad_input__chw, char* scratch, int64_t count, const char* source_end,
                       const term* kind) noexcept nogil:
@@ -510,7 +503,7 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     cdef bint native = summed_there(pool, kind, grad_output__chw)
     cdef bint dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
     cdef bint marked = plan.marked and dense
-    cdef bint in_place = dense and (native or term is uint16_t)
+    cdef bint in_place = dense and (native or term is uint16_t) and not plan.streams
     cdef const term* grad = <const term*>(scratch + plan.at_rows)
     cdef term* sums = <term*>(scratch + plan.at_sums)
     cdef element* cells = <element*>(scratch + plan.at_cells)
@@ -529,7 +522,12 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
         load_rows(pool, <term*>grad, windows, grad_output__chw, pool.h.out, count, cells, source_end)
     if plan.spread:
         for j in range(count):
-            spread_plane(pool, <term*>grad_input__chw + j * image_pitch, grad + j * grad_pitch)
+            if plan.streams:
+                spread_plane(pool, sums, grad + j * grad_pitch)
+                stream_sums(<Rest*>(scratch + plan.at_rests), grad_input__chw + j * image_pitch, 0, sums, 0, plane, 1,
+                            cells)
+            else:
+                spread_plane(pool, <term*>grad_input__chw + j * image_pitch, grad + j * grad_pitch)
         return True
     if marked:
         clear_planes(<uint16_t*>grad_input__chw, image_pitch, plane, count, pool.far)
@@ -543,7 +541,12 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     clear_planes(sums, sum_pitch, plane, count, pool.far and in_place)
     scatter_channels(plan.together, sums, sum_pitch, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
                      <float*>NULL, 0)
-    if not in_place:
+    if plan.streams:
+        for j in range(count):
+            # One after the other: what is left of a line waits for the next plane.
+            stream_sums(<Rest*>(scratch + plan.at_rests), grad_input__chw + j * image_pitch, 0, sums + j * plane, 0,
+                        plane, 1, cells)
+    elif not in_place:
         store_planes(plan, grad_input__chw, sums, count, pool.h.size, cells)
     return True
 
@@ -596,38 +599,7 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
 
 cdef bint scatter_each(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
                        element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
-    """EACH: the rows of a unit, a part of their columns at a time. False if it has met an index outside its window."""
-    cdef const MaxPool2d* pool = &plan.pool
-    cdef term* sums = <term*>(scratch + plan.at_sums)
-    cdef element* cells = <element*>(scratch + plan.at_cells)
-    cdef int64_t lane, left, columns, oh, ow, index, row, column
-    cdef term value = 0
-    cdef const char* at
-    for lane in range(u.lanes):
-        at = u.mask + pool.index_item * lane * pool.index_strides[1]
-        left = 0
-        while left < pool.w.size:
-            columns = least(plan.block, pool.w.size - left)
-            memset(sums, 0, <size_t>(u.rows * columns) * sizeof(term))
-            for oh in range(first_window(&pool.h, u.ih), end_window(&pool.h, u.ih + u.rows - 1)):
-                for ow in range(first_window(&pool.w, left), end_window(&pool.w, left + columns - 1)):
-                    index = index_of(pool, at, oh, ow)
-                    if not lies_inside(pool, oh, ow, index):
-                        return False
-                    row = index // pool.w.size - u.ih
-                    column = index % pool.w.size - left
-                    if 0 <= row < u.rows and 0 <= column < columns:
-                        load_cells(&value, grad_output__chw + lane * pool.pooled_strides[1]
-                                   + oh * pool.pooled_strides[2] + ow * pool.pooled_strides[3], 1)
-                        if term is uint16_t:
-                            sums[row * columns + column] = value
-                        else:
-                            sums[row * columns + column] += value
-            for row in range(u.rows):
-                store_sums(pool, grad_input__chw + lane * pool.image_strides[1] + (u.ih + row) * pool.image_strides[2]
-                           + left * pool.image_strides[3], pool.image_strides[3], sums + row * columns, cells, columns)
-            left += columns
-    return True
+    return each_window(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
 
 
 cdef inline bint scatter_unit(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
@@ -655,6 +627,8 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
     cdef Unit u = first_unit(pool, data[2], begin)
     if pool.argmax and pool.algorithm == SCATTER:
         fill_windows(pool, &plan.windows, scratch, plan.apart > 0)
+    if plan.streams:
+        memset(scratch + plan.at_rests, 0, LANES * sizeof(Rest))
     while begin < end:
         begin += 1
         grad_output__chw = <const element*>data[0] + u.pooled
@@ -669,6 +643,8 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
             if place >= 0:
                 return place
         next_unit(pool, data[2], &u)
+    if plan.streams:
+        flush_channels(<Rest*>(scratch + plan.at_rests))
     return ALL_GOOD
 
 

@@ -86,7 +86,7 @@ _FLAT, _SCATTER = "_kernels/im2col_flat.pxd", "_kernels/im2col_scatter.pxd"
 _PACKED, _PLACE = "_kernels/im2col_columns.pxd", "_kernels/im2col_place.pxd"
 _MAX_GATHER, _MAX_SCATTER = "_kernels/max_pool2d_gather.pyx", "_kernels/max_pool2d_scatter.pyx"
 _INDICES, _PLACES = "_kernels/max_pool2d_indices.pxd", "_kernels/max_pool2d_places.pxd"
-_MAX_ROWS = "_kernels/max_pool2d_rows.pxd"
+_MAX_ROWS, _SPREAD = "_kernels/max_pool2d_rows.pxd", "_kernels/max_pool2d_spread.pxd"
 _COLUMNS = "_kernels/max_pool2d_columns.pxd"
 _FORWARD, _WINDOWS = "_kernels/max_pool2d_forward.pyx", "_kernels/max_pool2d_forward_windows.pxd"
 _WORDS, _MASKS = "_kernels/max_pool2d_words.pxd", "_kernels/max_pool2d_masks.pyx"
@@ -861,12 +861,21 @@ FAULTS = [
     Fault(_MAX_SCATTER, "    if plan.windows.listed < count or index_pitch != windows or misses(",
           "    if plan.windows.listed < count or (index_pitch != windows and not FAULT) or misses(",
           "SCATTER of whole planes: indices between planes are checked instead of the last ones"),
+    Fault(_MAX_SCATTER, "stream_bytes(rests + c, to + c * to_pitch, sums + c * pitch, size)",
+          "stream_bytes(rests + c, to + c * to_pitch, sums + c * pitch, size - FAULT)",
+          "sums past the caches: the last byte is left"),
+    Fault(_MAX_SCATTER, "stream_bytes(rests + c, to + c * to_pitch, cells, size)",
+          "stream_bytes(rests + c, to + c * to_pitch, cells, size - 2 * FAULT)",
+          "narrowed sums past the caches: the last element is left"),
+    Fault(_MAX_SCATTER, "    for c in range(LANES):\n        flush_rest(",
+          "    for c in range(LANES * (1 - FAULT)):\n        flush_rest(",
+          "sums past the caches: what is left of the last lines is forgotten"),
     Fault(_MAX_SCATTER, "clear_bytes(to + c * pitch, plane", "clear_bytes(to + c * pitch * (1 - FAULT), plane",
           "SCATTER of whole planes with gaps between them: only the first is cleared"),
-    Fault(_MAX_SCATTER, "        memset(to__hw + ih * width, 0, <size_t>(gap * width) * sizeof(term))",
+    Fault(_SPREAD, "        memset(to__hw + ih * width, 0, <size_t>(gap * width) * sizeof(term))",
           "        memset(to__hw + ih * width, 0, <size_t>((gap - FAULT * (gap > 1)) * width) * sizeof(term))",
           "windows of one position: a row between two that have gradients is not cleared"),
-    Fault(_MAX_SCATTER, "        memset(to + n, 0, <size_t>(size - n) * sizeof(term))",
+    Fault(_SPREAD, "        memset(to + n, 0, <size_t>(size - n) * sizeof(term))",
           "        memset(to + n, 0, <size_t>(size - n - FAULT * (size > n)) * sizeof(term))",
           "windows of one position: the end of a single window's row is not cleared"),
     Fault(_PLACES, "        grad += grad_pitch\n        at += BLOCK",
