@@ -344,9 +344,9 @@ cdef void stream_sums(Rest* rests, element* to, int64_t to_pitch, term* sums, in
             stream_bytes(rests + c, to + c * to_pitch, cells, size)
 
 
-cdef void flush_channels(Rest* rests) noexcept nogil:
+cdef void flush_channels(Rest* rests, int64_t count) noexcept nogil:
     cdef int64_t c
-    for c in range(LANES):
+    for c in range(count):
         flush_rest(rests + c)
     fence()
 
@@ -489,6 +489,11 @@ cdef inline void clear_planes(term* to, int64_t pitch, int64_t plane, int64_t co
         clear_bytes(to + c * pitch, plane * <int64_t>sizeof(term), far)
 
 
+cdef void spread(const MaxPool2d* pool, term* to__hw, const term* grad) noexcept nogil:
+    """spread_plane, compiled once for all elements of a term."""
+    spread_plane(pool, to__hw, grad)
+
+
 cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const char* at,
                       element* grad_input__chw, char* scratch, int64_t count, const char* source_end,
                       const term* kind) noexcept nogil:
@@ -522,12 +527,10 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
         load_rows(pool, <term*>grad, windows, grad_output__chw, pool.h.out, count, cells, source_end)
     if plan.spread:
         for j in range(count):
+            spread(pool, sums if plan.streams else <term*>grad_input__chw + j * image_pitch, grad + j * grad_pitch)
             if plan.streams:
-                spread_plane(pool, sums, grad + j * grad_pitch)
                 stream_sums(<Rest*>(scratch + plan.at_rests), grad_input__chw + j * image_pitch, 0, sums, 0, plane, 1,
                             cells)
-            else:
-                spread_plane(pool, <term*>grad_input__chw + j * image_pitch, grad + j * grad_pitch)
         return True
     if marked:
         clear_planes(<uint16_t*>grad_input__chw, image_pitch, plane, count, pool.far)
@@ -644,7 +647,7 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
                 return place
         next_unit(pool, data[2], &u)
     if plan.streams:
-        flush_channels(<Rest*>(scratch + plan.at_rests))
+        flush_channels(<Rest*>(scratch + plan.at_rests), pool.lanes)
     return ALL_GOOD
 
 
