@@ -289,16 +289,14 @@ def at_fence(memory, shape, dtype, layout="contiguous", gap=1, at_end=True):
     return view(flat[::gap].reshape(base_shape))
 
 
-def stream_every_other(number):
-    """For calls at fences, which have a process of their own: results of odd ones go past the caches, of any size."""
-    least = 0 if number % 2 else 2**62
-    _native.stream_from(least, least)
+# For past_the_caches: results of any size, or of none.
+EITHER_WAY = 0, 2**62
 
 
 @contextmanager
-def past_the_caches():
-    """Results of any size go past the caches, as those do that no cache holds."""
-    before = _native.stream_from(0, 0)
+def past_the_caches(least=0):
+    """Results of more than so many bytes go past the caches, as those do that no cache holds."""
+    before = _native.stream_from(least, least)
     try:
         yield
     finally:

@@ -74,20 +74,32 @@ def test_gradients_are_within_the_error_bound(rng, pool, dtype, index):
         assert_same_bytes(found, same)
 
 
-@every_pool
+# Planes that are long enough for that whatever lies between them.
+LONG_PLANES = [
+    Pool((1, 1, 90, 100), 5, 3), Pool((1, 1, 90, 100), 4, 6), Pool((1, 1, 40, 64), 1, 2), Pool((1, 1, 33, 64), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pool", [*POOLS, *LONG_PLANES], ids=str)
 @every_dtype
 @every_index
 def test_gradients_past_the_caches(rng, pool, dtype, index):
-    """Planes end to end, one way or the other, and with gaps between them."""
-    pool = pool._replace(input_shape=(3, 18, *pool.input_shape[-2:]))
+    """Planes end to end, one way or the other, and with gaps between them; one of them has an index outside."""
+    pool = pool._replace(input_shape=(2, 18, *pool.input_shape[-2:]))
     grad, places = pool.gradients(rng, dtype), pool.indices(rng).astype(index)
-    wanted = backward(pool, grad, places)
-    for number, layout in enumerate(("contiguous", "planes_reversed", "rows_cropped", "channels_cropped")):
+    with past_the_caches(2**62):
+        wanted = backward(pool, grad, places)
+    for number, layout in enumerate(("contiguous", "planes_reversed", "rows_cropped", "channels_outermost")):
         out = Guarded(pool.input_shape, grad.dtype, layout, number)
         with past_the_caches(), a.num_threads(1 + number):
             backward(pool, grad, places, out=out.view)
         out.assert_outside_untouched()
-        assert_same_bytes(out.view, wanted)
+        assert_same_bytes(np.ascontiguousarray(out.view), wanted)
+        bad = places.copy()
+        bad[1, 11, 0, 0] = pool.input_shape[-1] * pool.input_shape[-2]
+        with past_the_caches(), refusal(INVALID, r"^indices\[1, 11, 0, 0\] = "):
+            backward(pool, grad, bad, out=out.view)
+        out.assert_outside_untouched()
 
 
 @every_dtype

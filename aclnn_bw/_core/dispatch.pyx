@@ -51,6 +51,7 @@ cdef bint has_isa(int isa) noexcept nogil:
 
 cdef void load_kernels(int isa, KernelTable* table) noexcept nogil:
     """Fill the table with the kernels of a variant for which `has_isa` holds."""
+    cdef int64_t cache = last_cache()
     fill(isa, table)
-    table.streamed_bytes = streamed_from(last_cache())
-    table.streamed_sums = streamed_from(last_cache() // 2)
+    table.streamed_bytes = streamed_from(cache)
+    table.streamed_sums = streamed_from(cache // 2)

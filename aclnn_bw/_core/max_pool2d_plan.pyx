@@ -531,8 +531,8 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
 cdef int64_t plan_sums_past(MaxPool2dScatterPlan* plan, const Context* context, int64_t bytes, int64_t item,
                             int64_t real, int64_t size) noexcept nogil:
     """Whether sums are made in the scratch and go past the caches, where they would be made or narrowed in gradInput;
-    returns the bytes of scratch. It takes 0.4 to 0.9 of the time. Planes that are made one after the other leave each
-    other no part of a line, so shorter ones gain."""
+    returns the bytes of scratch. It takes 0.4 to 0.9 of the time. Where planes are made one after the other, what is
+    left of a line waits for the next one, so that shorter ones gain."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t positions = pool.h.size * pool.w.size
     plan.streams = (bytes > context.kernels.streamed_sums and not pool.reduced and plan.apart == 0
@@ -545,7 +545,8 @@ cdef int64_t plan_sums_past(MaxPool2dScatterPlan* plan, const Context* context, 
     plan.marked = False
     if plan.spread:
         size = place(&plan.at_sums, size, positions * item)
-    size = place(&plan.at_cells, size, most(plan.sum_pitch, most(plan.sweep, plan.few) * pool.w.out) * item)
+    if item < real and not pool.disjoint:       # all sums of a channel are narrowed before they are streamed
+        size = place(&plan.at_cells, size, most(plan.sum_pitch, most(plan.sweep, plan.few) * pool.w.out) * item)
     return place(&plan.at_rests, size, LANES * 2 * ALIGNMENT)       # more than a Rest
 
 

@@ -449,6 +449,7 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
         if not whole:
             place = first_place(pool, &u, end - begin)
             if place >= 0:
+                fence()
                 return place
         next_unit(pool, data[2], &u)
     if plan.streams:

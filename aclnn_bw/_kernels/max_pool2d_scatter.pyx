@@ -8,18 +8,20 @@ which kernels come here.
     scatter_places  bits of kernels of up to 16x16: the places of a block of windows are found for 16 channels at a time
     scatter_words   bits of larger kernels, and channels that have not one bit in each window: set bits are walked
     scatter_few     indices of planes whose sums the L1 cache holds, a few planes at a time
-    spread_plane    indices of windows of one position, likewise: nothing is added
+    spread          indices of windows of one position, likewise: nothing is added (max_pool2d_spread.pxd)
     scatter_rows    indices of larger ones
     scatter_apart   indices of 3 columns at stride 1 and padding 1 in short rows: sums of its own for each kernel column
                     keep GATHER's order, for a position meets ascending windows at descending columns
     scatter_planes  PLANES: bits of whole planes of few windows, or of small ones under kernels beyond 16x16
-    scatter_each    EACH: indices of planes that int32 does not count
+    scatter_each    EACH: indices of planes that int32 does not count (max_pool2d_each.pxd)
 
 The sums lie in the scratch, or, if its rows follow each other and need not be narrowed, in gradInput itself. A band is
 walked in blocks of windows: the rows that a block is the first to reach are cleared before it, those that it is the
 last to reach are stored behind it, so that both find the caches as they left them; small bands are cleared and stored
 in one go. The scratch holds the rows of some blocks; at its end the rows that the next block reaches too go to where it
 begins. Of few windows in 16 bits the sums are marked: gradInput is cleared, and has each sum as soon as there is one.
+Past the caches all sums lie in the scratch, and what is complete is streamed, narrowed before in `cells`; what is left of
+a channel's last line waits for the rows that go on there (lines.pxd).
 Indices are packed and checked block by block, before their windows are summed (max_pool2d_indices.pxd).
 
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
@@ -30,6 +32,7 @@ H*W apart, which is added to an index at most twice. The place of a bit is the e
 row or column is outside: it is cleared with the next rows, or lies behind all that are stored. Sums in gradInput have
 no such element, and so each place is compared with their number. The rows of a block, counted from those that the
 scratch keeps, are no more than the plan's block*stride + longest; where the scratch holds less, it holds a whole band.
+What is streamed of a channel at a time are rows that the scratch holds, `cells` has as many, and a group up to 16 rests.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 from libc.string cimport memmove, memset
@@ -345,6 +348,7 @@ cdef void stream_sums(Rest* rests, element* to, int64_t to_pitch, term* sums, in
 
 
 cdef void flush_channels(Rest* rests, int64_t count) noexcept nogil:
+    """What is left of the channels' lines."""
     cdef int64_t c
     for c in range(count):
         flush_rest(rests + c)
@@ -602,6 +606,7 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
 
 cdef bint scatter_each(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
                        element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
+    """EACH, by itself: among a caller's names its loops would be spilled with all else."""
     return each_window(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
 
 
@@ -644,6 +649,7 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
         if not whole:
             place = first_place(pool, &u, end - begin)
             if place >= 0:
+                fence()
                 return place
         next_unit(pool, data[2], &u)
     if plan.streams:
