@@ -20,8 +20,8 @@ walked in blocks of windows: the rows that a block is the first to reach are cle
 last to reach are stored behind it, so that both find the caches as they left them; small bands are cleared and stored
 in one go. The scratch holds the rows of some blocks; at its end the rows that the next block reaches too go to where it
 begins. Of few windows in 16 bits the sums are marked: gradInput is cleared, and has each sum as soon as there is one.
-Past the caches all sums lie in the scratch, and what is complete is streamed, narrowed before in `cells`; what is left of
-a channel's last line waits for the rows that go on there (lines.pxd).
+Past the caches all sums lie in the scratch, and what is complete is streamed, narrowed before in `cells`; what is left
+of a channel's last line waits for the rows that go on there (lines.pxd).
 Indices are packed and checked block by block, before their windows are summed (max_pool2d_indices.pxd).
 
 Why every access is in bounds: the plan has proved the shapes of all tensors and that the mask is one contiguous
@@ -32,7 +32,7 @@ H*W apart, which is added to an index at most twice. The place of a bit is the e
 row or column is outside: it is cleared with the next rows, or lies behind all that are stored. Sums in gradInput have
 no such element, and so each place is compared with their number. The rows of a block, counted from those that the
 scratch keeps, are no more than the plan's block*stride + longest; where the scratch holds less, it holds a whole band.
-What is streamed of a channel at a time are rows that the scratch holds, `cells` has as many, and a group up to 16 rests.
+What is streamed of a channel at a time are rows that the scratch holds, and `cells` as many; a group has 16 rests.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 from libc.string cimport memmove, memset
