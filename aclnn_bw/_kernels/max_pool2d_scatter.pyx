@@ -606,7 +606,7 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
 
 cdef bint scatter_each(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
                        element* grad_input__chw, char* scratch, const term* kind) noexcept nogil:
-    """EACH, by itself: among a caller's names its loops would be spilled with all else."""
+    """EACH, apart from its caller's names."""
     return each_window(plan, grad_output__chw, u, grad_input__chw, scratch, kind)
 
 
