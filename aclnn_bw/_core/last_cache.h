@@ -3,7 +3,8 @@
  * A line that is stored in the usual way is read before, one that is streamed is not, but is in no cache afterwards.
  * Calls that are made again and again gain from the size of the last cache on; scattered sums, which are cleared first,
  * from half of it. On a Zen 3 with 32 MiB: copies and sums in order of 18 to 24 MiB take 0.75 to 1.25 of the time, of
- * 32 to 65 MiB 0.5 to 1.1; scattered sums of 18 to 43 MiB 0.4 to 0.8. On a Xeon with 480 MiB those of 75 MiB take 1.04. */
+ * 32 to 65 MiB 0.5 to 1.1; scattered sums of 18 to 43 MiB 0.4 to 0.8. On a Xeon with 480 MiB copies and sums in order of
+ * 75 MiB take 1.04; scattered ones were not tried there. */
 #ifndef ACLNN_BW_LAST_CACHE_H
 #define ACLNN_BW_LAST_CACHE_H
 #include <stdint.h>
