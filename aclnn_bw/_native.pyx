@@ -11,7 +11,6 @@ import sys
 import warnings
 import weakref
 
-import ml_dtypes
 import numpy
 
 from aclnn_bw.enums import aclDataType, aclFormat
@@ -125,7 +124,7 @@ cdef enum:
     LIBRARY_TORCH = 1
     LIBRARY_JAX = 2
 
-cdef int BF16_NUMBER = numpy.dtype(ml_dtypes.bfloat16).num     # given out at run time, not a constant of NumPy's
+cdef int bf16_number = -2       # NumPy's for bfloat16, once ml_dtypes has been imported (load_bf16)
 
 include "_face/settings.pxi"
 include "_face/integers.pxi"

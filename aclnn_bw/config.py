@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from typing import Any, Literal, overload
 
-import ml_dtypes
 import numpy
 
 from aclnn_bw import _native
@@ -40,6 +39,8 @@ def show_config(mode: Literal["stdout", "dict"] = "stdout") -> dict[str, Any] | 
     """
     if mode not in ("stdout", "dict"):
         raise ValueError(f"mode = {mode!r}: must be 'stdout' or 'dict'")
+    import ml_dtypes  # not before it is needed: it may take a second
+
     build = _native.build_info()
     found = {
         "version": __version__,

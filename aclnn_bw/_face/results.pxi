@@ -79,7 +79,7 @@ cdef inline int describe_fresh(Tensor* tensor, str name) except -1:
     return 0
 
 
-cdef int number_of(int dtype) noexcept:
+cdef int number_of(int dtype) except -1:
     """An aclDataType as NumPy's type number."""
     if dtype == DT_FLOAT:
         return cnp.NPY_FLOAT
@@ -88,7 +88,7 @@ cdef int number_of(int dtype) noexcept:
     if dtype == DT_FLOAT16:
         return cnp.NPY_FLOAT16
     if dtype == DT_BF16:
-        return BF16_NUMBER
+        return load_bf16()
     if dtype == DT_COMPLEX64:
         return cnp.NPY_CFLOAT
     if dtype == DT_COMPLEX128:

@@ -29,7 +29,17 @@ cdef class aclTensor:
                 f"offset={t.offset} storage={t.storage}{state}>")
 
 
-cdef int dtype_of_number(int number, char kind, int64_t size) noexcept:
+cdef int load_bf16() except -1:
+    """NumPy's type number of bfloat16, which ml_dtypes is given when it is imported. That may take ten times as long as
+    NumPy does, and no array has such numbers before some module asks for one: so it waits until it is needed."""
+    global bf16_number
+    if bf16_number < 0:
+        import ml_dtypes
+        bf16_number = numpy.dtype(ml_dtypes.bfloat16).num
+    return bf16_number
+
+
+cdef int dtype_of_number(int number, char kind, int64_t size) except -2:
     """NumPy's type number (or kind and size) as an aclDataType."""
     if number == cnp.NPY_FLOAT:
         return DT_FLOAT
@@ -37,7 +47,7 @@ cdef int dtype_of_number(int number, char kind, int64_t size) noexcept:
         return DT_DOUBLE
     if number == cnp.NPY_FLOAT16:
         return DT_FLOAT16
-    if number == BF16_NUMBER:
+    if cnp.PyTypeNum_ISUSERDEF(number) and number == load_bf16():
         return DT_BF16
     if kind == c'f' and size == 8:
         return DT_DOUBLE        # long double where it is no longer than double

@@ -13,7 +13,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -43,6 +42,8 @@ def array_of(tensor: Tensor) -> npt.NDArray[Any]:
     """Return a view of a CPU tensor's memory, whatever its strides."""
     tensor = tensor.detach()
     if tensor.dtype is torch.bfloat16:
+        import ml_dtypes  # not before it is needed: it may take a second
+
         return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     array: npt.NDArray[Any] = tensor.numpy()
     return array
