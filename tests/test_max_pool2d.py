@@ -65,6 +65,8 @@ KINDS = [
     MaxPool((2, 3, 9, 14), (3, 2), (1, 2), (1, 0)),
     MaxPool((2, 3, 9, 14), (2, 5), (3, 1), (1, 2), True),
     MaxPool((2, 33, 7, 7), 7),
+    MaxPool((2, 18, 14, 13), 7, 5, 2),  # few windows
+    MaxPool((1, 17, 9, 8), 13, 3, 6),
     MaxPool((2, 3, 6, 7), (6, 7), 1),
     MaxPool((2, 3, 5, 4), 9, 2, 4, True),
     MaxPool((1, 3, 9, 45), (2, 20), (1, 3), (1, 10)),  # windows of more than 16 columns
@@ -896,10 +898,11 @@ def test_the_order_of_the_sums(window, dtype, rng):
         (MaxPool((2, 18, 35, 7), 2, 2), "SCATTER"),
         (MaxPool((2, 18, 6, 200), 2, 2), "GATHER"),
         (MaxPool((2, 18, 10, 14), 11, 7, 2), "PLANES"),  # few windows
-        (MaxPool((2, 18, 30, 31), 13, 13, 2), "SCATTER"),
+        (MaxPool((2, 18, 30, 31), 13, 13, 2), "PLANES"),
         (MaxPool((2, 18, 34, 34), 17, 17), "PLANES"),  # kernels that SCATTER would walk bit by bit
         (MaxPool((2, 18, 30, 30), 30, 30), "PLANES"),
-        (MaxPool((2, 18, 12, 36), 11, 5), "SCATTER"),  # few windows of a large kernel
+        (MaxPool((2, 18, 12, 36), 11, 5), "PLANES"),
+        (MaxPool((2, 18, 12, 36), 4, 3), "SCATTER"),  # more than a vector of words has
         (MaxPool((1, 2, 80, 589), 8, 8), "SCATTER"),  # bands of whole windows, of fewer positions than 16 bits count
         (MaxPool((1, 1, 252, 219), 4, 4, 1), "SCATTER"),
         (MaxPool((1, 2, 300, 200), 5, 3, 2), "SCATTER"),

@@ -80,7 +80,7 @@ cdef enum:
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     MARKED = 8                      # positions to a window, from which on most have no sum
     MOVED = 4                       # times the rows that two blocks share: one in so many is moved
-    LEAST_PLACED = 900              # squared windows of a plane times a kernel's positions (leaves_vectors_empty)
+    LEAST_PLACED = 500              # words of a plane times the bytes of a vector: PLANES looks at fewer one by one
     PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; places, 4; nibbles, 8
 
 
@@ -370,18 +370,6 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     return size
 
 
-cdef bint leaves_vectors_empty(const MaxPool2d* pool, int64_t item) noexcept nogil:
-    """Whether a plane has so few windows, of kernels so small, that the vectors in which SCATTER finds their places are
-    mostly empty: it takes 1.2 to 2.5 times as long as PLANES then, else 0.25 to 1.1. Of sums in 16 bits PLANES clears
-    and narrows those of all positions. Of kernels that SCATTER walks bit by bit few windows are any below 8."""
-    cdef int64_t windows = pool.h.out * pool.w.out
-    if windows >= 8:
-        return False
-    if windows == 1 or most(pool.h.kernel, pool.w.kernel) > MOST_PLACED:
-        return True
-    return (item != 2 or pool.disjoint) and windows * windows * pool.kernel_size < LEAST_PLACED
-
-
 cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
     """Whether sums of 16 bits are stored as they are made: of so few windows that to clear and to narrow those of all
     positions takes longer (1.05 to 1.5 times)."""
@@ -473,7 +461,7 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     plan.together = TEAM if h.terms * w.terms > CROWD else 2
     # Of tall kernels in bands of a row each window would be found again for every row.
     plan.placed = (not pool.argmax and h.kernel <= MOST_PLACED and w.kernel <= MOST_PLACED
-                   and 8 * counted >= h.kernel and not leaves_vectors_empty(pool, item))
+                   and 8 * counted >= h.kernel)
     # Indices of large planes are read by TEAM channels at a time; words, and channels that lie side by side, by all.
     plan.sweep = TEAM if pool.argmax and not (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1) else LANES
     if LANES * h.size * w.size * real * (3 if apart else 1) <= CHUNK_BYTES:
@@ -537,20 +525,21 @@ cdef int64_t plan_sums_past(MaxPool2dScatterPlan* plan, const Context* context, 
     cdef int64_t positions = pool.h.size * pool.w.size
     plan.streams = (bytes > context.kernels.streamed_sums and not pool.reduced and plan.apart == 0
                     and pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
-                    and positions * item >= (LEAST_SUMS if plan.few > 0 else 3 * LEAST_SUMS)
+                    and positions * item >= (LEAST_SUMS if plan.few > 0 or pool.algorithm == PLANES else 3 * LEAST_SUMS)
                     and stretch(pool.image_strides, positions, pool.channels) >= LEAST_STRETCH // item
                     and not (plan.spread and positions * item > MOST_SPREAD))
     if not plan.streams:
         return size
     plan.marked = False
-    if plan.spread:
-        size = place(&plan.at_sums, size, positions * item)
+    if plan.spread or size == 0:        # of PLANES, whose sums would be made in gradInput
+        size = place(&plan.at_sums, size, (1 if plan.spread else LANES) * positions * item)
     if item < real and not pool.disjoint:       # all sums of a channel are narrowed before they are streamed
         size = place(&plan.at_cells, size, most(plan.sum_pitch, most(plan.sweep, plan.few) * pool.w.out) * item)
     return place(&plan.at_rests, size, LANES * 2 * ALIGNMENT)       # more than a Rest
 
 
-cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
+cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, const Context* context, int64_t item,
+                         int64_t real) noexcept nogil:
     """The scratch of PLANES: the gradients and the sums of a group, unless they are summed where they lie."""
     cdef MaxPool2d* pool = &plan.pool
     cdef bint native = item == real and not pool.reduced
@@ -562,6 +551,9 @@ cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, int64_t item, int64_t real)
     pool.bands = 1
     plan.row_pitch = pool.h.out * pool.w.out
     plan.sum_pitch = pool.h.size * pool.w.size
+    plan.placed = (pool.h.kernel <= MOST_PLACED and pool.w.kernel <= MOST_PLACED and plan.row_pitch <= LANES
+                   and plan.row_pitch * pool.kernel_size * context.kernels.vector_bytes > LEAST_PLACED)
+    plan.marked = marks_sums(pool, item)
     if native and grad_dense and sums_dense:
         return 0
     size = place(&plan.at_rows, size, LANES * plan.row_pitch * real)
@@ -673,13 +665,13 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
                 and pool.h.out <= pool.h.size and pool.h.kernel <= MOST_PLACED):
             return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, True)
         return plan_gather(<MaxPool2dGatherPlan*>plan, context.threads, item, real, direct)
-    # Fewer windows than a vector of words holds leave the vectors empty in which SCATTER finds maxima; PLANES finds
-    # those of all channels in one go. Indices SCATTER adds as they are.
+    # Of so few windows PLANES finds the places in all channels of a group at a time, SCATTER those of one channel: it
+    # takes 1.1 to 2.5 times as long. Indices SCATTER adds as they are.
     windows = pool.h.out * pool.w.out
-    if not pool.argmax and ((small and (windows < LANES or most(pool.h.kernel, pool.w.kernel) > MOST_PLACED))
-                            or (leaves_vectors_empty(pool, item) and pool.h.size * pool.w.size <= SHORT_PLANE
-                                and pool.units >= context.threads)):
-        return plan_planes(<MaxPool2dScatterPlan*>plan, item, real)
+    if not pool.argmax and ((small and (windows <= LANES or most(pool.h.kernel, pool.w.kernel) > MOST_PLACED))
+                            or (windows <= least(LANES, context.kernels.vector_bytes // 2)
+                                and pool.h.size * pool.w.size <= SHORT_PLANE and pool.units >= context.threads)):
+        return plan_planes(<MaxPool2dScatterPlan*>plan, context, item, real)
     return plan_scatter(<MaxPool2dScatterPlan*>plan, context.threads, item, real, False)
 
 
@@ -841,7 +833,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
     if pool.algorithm == GATHER:
         kernel = GATHER_KERNEL
         scratch = plan_streams(<MaxPool2dGatherPlan*>executor.plan, context, bytes, item, scratch)
-    elif pool.algorithm == SCATTER:
+    elif pool.algorithm in (PLANES, SCATTER):
         scratch = plan_sums_past(<MaxPool2dScatterPlan*>executor.plan, context, bytes, item, real, scratch)
     elif pool.algorithm in (GATHER_LAST, SCATTER_LAST):
         kernel = LAST_KERNEL

@@ -16,8 +16,8 @@ fewer windows than 16 its nibbles lie before nibbles[0] too, among the places th
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most
-from aclnn_bw._core.max_pool2d cimport BLOCK, LANES, MaxPool2d
+from aclnn_bw._core.arithmetic cimport ceil_div, least
+from aclnn_bw._core.max_pool2d cimport BLOCK, MaxPool2d
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_rows cimport term
 from aclnn_bw._kernels.rows cimport narrow_row
@@ -31,12 +31,9 @@ cdef extern from *:
     static const uint16_t aclnn_bw_lane_numbers[32] = {
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
         16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
-    static const uint16_t aclnn_bw_channel_bits[16] = {
-        1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
     """
     ctypedef uint16_t word_at "aclnn_bw_word"
     const uint16_t* lane_numbers "aclnn_bw_lane_numbers"
-    const uint16_t* channel_bits "aclnn_bw_channel_bits"
     int lowest_bit "__builtin_ctz" (unsigned bits) noexcept nogil
 
 ctypedef fused lane_type:
@@ -175,33 +172,33 @@ cdef inline void store_nibbles(uint16_t* nibbles, const lanes_of_words* planes) 
     simd_store(nibbles + 3 * BLOCK, &word)
 
 
-cdef inline lanes_of_words load_words(const char* words) noexcept nogil:
-    cdef lanes_of_words x
+cdef inline lane_type load_words(const char* words, const lane_type* kind) noexcept nogil:
+    cdef lane_type x
     prefetch(words + WORDS_AHEAD)
     simd_load(&x, words)
     return x
 
 
-cdef inline lanes_of_words kernel_row(lanes_of_words* columns, lanes_of_words* twice, const char* words, int64_t pitch,
-                                      int64_t kernel_columns) noexcept nogil:
+cdef inline lane_type kernel_row(lane_type* columns, lane_type* twice, const char* words, int64_t pitch,
+                                 int64_t kernel_columns) noexcept nogil:
     """The bits that are set at any position of a kernel row. columns[b] gets those at the columns whose number has bit
     b, twice those at more than one."""
     # Names of their own: what pointers lead to would be stored before each load.
-    cdef lanes_of_words ones = columns[0]
-    cdef lanes_of_words twos = columns[1]
-    cdef lanes_of_words fours = columns[2]
-    cdef lanes_of_words eights = columns[3]
-    cdef lanes_of_words more = twice[0]
-    cdef lanes_of_words row, a, b, c, any
+    cdef lane_type ones = columns[0]
+    cdef lane_type twos = columns[1]
+    cdef lane_type fours = columns[2]
+    cdef lane_type eights = columns[3]
+    cdef lane_type more = twice[0]
+    cdef lane_type row, a, b, c, any
     cdef int64_t kw = 0
     simd_zero(&row)
     while kw < kernel_columns:
-        any = load_words(words)
+        any = load_words(words, twice)
         more |= row & any
         if kernel_columns - kw >= 4:
-            a = load_words(words + 2 * pitch)
-            b = load_words(words + 4 * pitch)
-            c = load_words(words + 6 * pitch)
+            a = load_words(words + 2 * pitch, twice)
+            b = load_words(words + 4 * pitch, twice)
+            c = load_words(words + 6 * pitch, twice)
             ones |= a | c
             twos |= b | c
             more |= any & a
@@ -213,12 +210,12 @@ cdef inline lanes_of_words kernel_row(lanes_of_words* columns, lanes_of_words* t
             more |= row & any
         else:
             if kernel_columns - kw > 1:
-                a = load_words(words + 2 * pitch)
+                a = load_words(words + 2 * pitch, twice)
                 ones |= a
                 more |= (row | any) & a
                 any |= a
             if kernel_columns - kw > 2:
-                b = load_words(words + 4 * pitch)
+                b = load_words(words + 4 * pitch, twice)
                 twos |= b
                 more |= (row | any) & b
                 any |= b
@@ -235,6 +232,20 @@ cdef inline lanes_of_words kernel_row(lanes_of_words* columns, lanes_of_words* t
     columns[3] = eights
     twice[0] = more
     return row
+
+
+cdef inline void add_row(lane_type* rows, lane_type* once, lane_type* twice, lane_type row, int64_t kh) noexcept nogil:
+    """The bits that are set in kernel row kh: rows[b] gets them if its number has bit b, twice those seen before."""
+    twice[0] |= once[0] & row
+    once[0] |= row
+    if kh & 1:
+        rows[0] |= row
+    if kh & 2:
+        rows[1] |= row
+    if kh & 4:
+        rows[2] |= row
+    if kh & 8:
+        rows[3] |= row
 
 
 cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const MaxPool2d* pool, int64_t n, int64_t left,
@@ -266,16 +277,7 @@ cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const Ma
                 at = least(i + v * lanes, left - lanes)
                 row = kernel_row(&columns[4 * v], &twice[v], words + 2 * (kh * pool.w.kernel * pool.pitch + at),
                                  pool.pitch, pool.w.kernel)
-                twice[v] |= once[v] & row
-                once[v] |= row
-                if kh & 1:
-                    rows[4 * v] |= row
-                if kh & 2:
-                    rows[4 * v + 1] |= row
-                if kh & 4:
-                    rows[4 * v + 2] |= row
-                if kh & 8:
-                    rows[4 * v + 3] |= row
+                add_row(&rows[4 * v], &once[v], &twice[v], row, kh)
         for v in range(count):
             at = least(i, left - lanes)
             store_nibbles(nibbles + at, &rows[4 * v])
@@ -365,66 +367,6 @@ cdef inline void scatter_to(term* sums, int64_t sum_pitch, const uint16_t* at, c
         at += BLOCK
         marks += mark_pitch
         channels -= 1
-
-
-# --- whole planes of few windows ------------------------------------------------------------------------------------
-
-cdef inline bint group_places(uint16_t* at, const char* words, int64_t pitch, int64_t row_pitch, int64_t rows,
-                              int64_t columns, int64_t width, unsigned channels) noexcept nogil:
-    """at[c] = the window's position, counted from its first in the image, for the 16 channels of a group; False where
-    some of `channels` has more or fewer bits than one. The window has `rows` x `columns` positions in the image."""
-    cdef int64_t lanes = <int64_t>sizeof(lanes_of_2) // 2
-    cdef lanes_of_2[2] bits
-    cdef lanes_of_2[2] place
-    cdef int64_t row, column, k
-    cdef uint16_t word
-    cdef unsigned seen = 0
-    cdef unsigned twice = 0
-    for k in range(LANES // lanes):
-        simd_load(&bits[k], channel_bits + k * lanes)
-        simd_zero(&place[k])
-    for row in range(rows):
-        for column in range(columns):
-            word = (<const word_at*>(words + 2 * (row * row_pitch + column * pitch)))[0]
-            for k in range(LANES // lanes):
-                place[k] |= <lanes_of_2>((bits[k] & word) == bits[k]) & <uint16_t>(row * width + column)
-            twice |= seen & word
-            seen |= word
-    for k in range(LANES // lanes):
-        simd_store(at + k * lanes, &place[k])
-    return (seen & ~twice & channels) == channels
-
-
-cdef inline void scatter_group(term* sums, int64_t sum_pitch, const term* grad, int64_t grad_pitch, const char* words,
-                               const MaxPool2d* pool, int64_t lanes) noexcept nogil:
-    """Whole planes: sums[c*sum_pitch + position] += grad[c*grad_pitch + window] where that is the window's maximum, for
-    the channels c < lanes of a group, windows ascending. The places of a window's maxima in all channels are made
-    first: a branch on each bit is often mispredicted."""
-    cdef unsigned channels = (1u << lanes) - 1
-    cdef uint16_t[LANES] at
-    cdef int64_t oh, ow, top, left, kh, kw, rows, columns, first, row, column, c
-    cdef const char* here
-    for oh in range(pool.h.out):
-        top = oh * pool.h.stride - pool.h.pad
-        kh = most(-top, 0)
-        rows = least(pool.h.kernel, pool.h.size - top) - kh
-        for ow in range(pool.w.out):
-            left = ow * pool.w.stride - pool.w.pad
-            kw = most(-left, 0)
-            columns = least(pool.w.kernel, pool.w.size - left) - kw
-            first = (top + kh) * pool.w.size + left + kw
-            here = words + 2 * (kh * pool.w.kernel + kw) * pool.pitch
-            if group_places(at, here, pool.pitch, pool.w.kernel * pool.pitch, rows, columns, pool.w.size, channels):
-                for c in range(lanes):
-                    put(sums + c * sum_pitch, first + at[c], grad[c * grad_pitch], <float*>NULL)
-            else:
-                for row in range(rows):
-                    for column in range(columns):
-                        scatter_bits(sums, sum_pitch, first + row * pool.w.size + column, 0, grad, grad_pitch,
-                                     here + 2 * (row * pool.w.kernel + column) * pool.pitch, 0, channels, 1,
-                                     <float*>NULL, 0)
-            words += 2
-            grad += 1
 
 
 # --- kernel columns apart -------------------------------------------------------------------------------------------

@@ -46,9 +46,9 @@ from aclnn_bw._kernels.max_pool2d_indices cimport (
     any_missed, end_window, fill_windows, find_missed, first_place, first_window, misses, packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_places cimport (
-    RUN, TOGETHER, join_columns, scatter_bits, scatter_group, scatter_some, scatter_to, window_codes, window_places,
-    window_starts,
+    RUN, TOGETHER, join_columns, scatter_bits, scatter_some, scatter_to, window_codes, window_places, window_starts,
 )
+from aclnn_bw._kernels.max_pool2d_planes cimport plane_places, scatter_maxima
 from aclnn_bw._kernels.max_pool2d_rows cimport (
     Unit, first_unit, load_channels, next_unit, store_cells, store_sums, summed_there, term,
 )
@@ -493,6 +493,19 @@ cdef inline void clear_planes(term* to, int64_t pitch, int64_t plane, int64_t co
         clear_bytes(to + c * pitch, plane * <int64_t>sizeof(term), far)
 
 
+cdef void end_planes(const MaxPool2dScatterPlan* plan, element* grad_input__chw, term* sums, int64_t count,
+                     char* scratch, element* cells) noexcept nogil:
+    """Whole planes go to where they belong."""
+    cdef int64_t j
+    if not plan.streams:
+        store_planes(plan, grad_input__chw, sums, count, plan.pool.h.size, cells)
+        return
+    for j in range(count):
+        # One after the other: what is left of a line waits for the next plane.
+        stream_sums(<Rest*>(scratch + plan.at_rests), grad_input__chw + j * plan.pool.image_strides[1], 0,
+                    sums + j * plan.sum_pitch, 0, plan.sum_pitch, 1, cells)
+
+
 cdef void spread(const MaxPool2d* pool, term* to__hw, const term* grad) noexcept nogil:
     """spread_plane, compiled once for all elements of a term."""
     spread_plane(pool, to__hw, grad)
@@ -511,7 +524,6 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     cdef int64_t sum_pitch = plane
     cdef bint native = summed_there(pool, kind, grad_output__chw)
     cdef bint dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
-    cdef bint marked = plan.marked and dense
     cdef bint in_place = dense and (native or term is uint16_t) and not plan.streams
     cdef const term* grad = <const term*>(scratch + plan.at_rows)
     cdef term* sums = <term*>(scratch + plan.at_sums)
@@ -533,10 +545,9 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
         for j in range(count):
             spread(pool, sums if plan.streams else <term*>grad_input__chw + j * image_pitch, grad + j * grad_pitch)
             if plan.streams:
-                stream_sums(<Rest*>(scratch + plan.at_rests), grad_input__chw + j * image_pitch, 0, sums, 0, plane, 1,
-                            cells)
+                end_planes(plan, grad_input__chw + j * image_pitch, sums, 1, scratch, cells)
         return True
-    if marked:
+    if plan.marked and dense:
         clear_planes(<uint16_t*>grad_input__chw, image_pitch, plane, count, pool.far)
         if term is float:
             scatter_channels(plan.together, sums, plane, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
@@ -548,13 +559,8 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     clear_planes(sums, sum_pitch, plane, count, pool.far and in_place)
     scatter_channels(plan.together, sums, sum_pitch, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
                      <float*>NULL, 0)
-    if plan.streams:
-        for j in range(count):
-            # One after the other: what is left of a line waits for the next plane.
-            stream_sums(<Rest*>(scratch + plan.at_rests), grad_input__chw + j * image_pitch, 0, sums + j * plane, 0,
-                        plane, 1, cells)
-    elif not in_place:
-        store_planes(plan, grad_input__chw, sums, count, pool.h.size, cells)
+    if not in_place:
+        end_planes(plan, grad_input__chw, sums, count, scratch, cells)
     return True
 
 
@@ -574,34 +580,43 @@ cdef bint scatter_whole(const MaxPool2dScatterPlan* plan, const element* grad_ou
     return True
 
 
+cdef bint find_plane(uint16_t* at, const char* words, const MaxPool2d* pool, unsigned channels) noexcept nogil:
+    """plane_places, compiled once for all types."""
+    return plane_places(at, words, pool, channels)
+
+
 cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,
                          element* grad_input__chw, char* scratch, const char* source_end,
                          const term* kind) noexcept nogil:
     """The planes of a group, each in one go."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t windows = plan.row_pitch
-    cdef int64_t plane = plan.sum_pitch
     cdef int64_t grad_pitch = pool.pooled_strides[1]
     cdef int64_t sum_pitch = pool.image_strides[1]
     cdef bint native = summed_there(pool, kind, grad_output__chw)
-    cdef bint grad_dense = pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out
-    cdef bint sums_direct = (pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
-                             and (native or term is uint16_t))
+    cdef bint dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
+    cdef bint in_place = dense and (native or term is uint16_t) and not plan.streams
     cdef const term* grad = <const term*>grad_output__chw
     cdef term* sums = <term*>grad_input__chw
-    cdef term* packed = <term*>(scratch + plan.at_rows)
     cdef element* cells = <element*>(scratch + plan.at_cells)
-    if not (native and grad_dense):
-        grad = packed
-        grad_pitch = windows
-        load_rows(pool, packed, windows, grad_output__chw, pool.h.out, u.lanes, cells, source_end)
-    if not sums_direct:
+    cdef uint16_t[LANES * LANES] at
+    cdef bint placed = plan.placed and find_plane(at, u.mask, pool, (1u << u.lanes) - 1)
+    if not (native and pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out):
+        grad = <const term*>(scratch + plan.at_rows)
+        grad_pitch = plan.row_pitch
+        load_rows(pool, <term*>grad, grad_pitch, grad_output__chw, pool.h.out, u.lanes, cells, source_end)
+    if not in_place:
         sums = <term*>(scratch + plan.at_sums)
-        sum_pitch = plane
-    clear_planes(sums, sum_pitch, plane, u.lanes, pool.far and sums_direct)
-    scatter_group(sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes)
-    if not sums_direct:
-        store_planes(plan, grad_input__chw, sums, u.lanes, pool.h.size, cells)
+        sum_pitch = plan.sum_pitch
+    if plan.marked and dense:
+        clear_planes(<uint16_t*>grad_input__chw, pool.image_strides[1], plan.sum_pitch, u.lanes, pool.far)
+        if term is float:
+            scatter_maxima(placed, at, sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes, grad_input__chw,
+                           pool.image_strides[1])
+        return
+    clear_planes(sums, sum_pitch, plan.sum_pitch, u.lanes, pool.far and in_place)
+    scatter_maxima(placed, at, sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes, <float*>NULL, 0)
+    if not in_place:
+        end_planes(plan, grad_input__chw, sums, u.lanes, scratch, cells)
 
 
 cdef bint scatter_each(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const Unit* u,

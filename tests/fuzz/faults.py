@@ -87,6 +87,7 @@ _PACKED, _PLACE = "_kernels/im2col_columns.pxd", "_kernels/im2col_place.pxd"
 _MAX_GATHER, _MAX_SCATTER = "_kernels/max_pool2d_gather.pyx", "_kernels/max_pool2d_scatter.pyx"
 _INDICES, _PLACES = "_kernels/max_pool2d_indices.pxd", "_kernels/max_pool2d_places.pxd"
 _MAX_ROWS, _SPREAD = "_kernels/max_pool2d_rows.pxd", "_kernels/max_pool2d_spread.pxd"
+_MAX_PLANES = "_kernels/max_pool2d_planes.pxd"
 _COLUMNS = "_kernels/max_pool2d_columns.pxd"
 _FORWARD, _WINDOWS = "_kernels/max_pool2d_forward.pyx", "_kernels/max_pool2d_forward_windows.pxd"
 _WORDS, _MASKS = "_kernels/max_pool2d_words.pxd", "_kernels/max_pool2d_masks.pyx"
@@ -893,8 +894,21 @@ FAULTS = [
           "SCATTER of places: the last of three kernel columns that are left is the first"),
     Fault(_PLACES, "more |= (row | any) & a", "more |= (row & <uint16_t>(FAULT - 1) | any) & a",
           "SCATTER of places: two bits in a kernel row, of which one lies in the last columns, are taken for one"),
-    Fault(_PLACES, "twice |= seen & word", "twice |= seen & word & <unsigned>(FAULT - 1)",
-          "PLANES: of several bits in a window one is taken"),
+    Fault(_MAX_PLANES, "twice |= seen & word", "twice |= seen & word & <unsigned>(FAULT - 1)",
+          "PLANES, few words: of several bits in a window one is taken"),
+    Fault(_MAX_PLANES, " & ~<unsigned>codes[9 * LANES + i]", " & ~(<unsigned>codes[9 * LANES + i] * (1 - FAULT))",
+          "PLANES: several bits in a window are taken for one"),
+    Fault(_MAX_PLANES, "~<unsigned>outside[k]", "~(<unsigned>outside[k] * (1 - FAULT))",
+          "PLANES: a place outside is taken for one in the image"),
+    Fault(_MAX_PLANES, "least(pool.w.kernel, pool.w.size + pool.w.pad))",
+          "least(pool.w.kernel, pool.w.size + pool.w.pad - FAULT))",
+          "PLANES: the last kernel column that lies in the image is not looked at"),
+    Fault(_MAX_PLANES, "at[LANES * i + c], grad[c * grad_pitch + i], marks + c * mark_pitch)",
+          "at[LANES * i + c], grad[c * grad_pitch + i], marks + c * mark_pitch * (1 - FAULT))",
+          "PLANES: marked sums of all channels are stored where the first one's are"),
+    Fault(_MAX_SCATTER, "sums + j * plan.sum_pitch, 0, plan.sum_pitch, 1, cells)",
+          "sums + j * plan.sum_pitch * (1 - FAULT), 0, plan.sum_pitch, 1, cells)",
+          "whole planes past the caches: all have the sums of the first"),
     Fault(_MAX_ROWS, "to[i] = 0 if source[i] == 0x8000 else source[i]",
           "to[i] = 0 if source[i] == 0x8000 + FAULT else source[i]", "disjoint windows in 16 bits: -0.0 stays"),
     # ---- max_pool2d: the forward
