@@ -179,10 +179,10 @@ cdef inline lane_type load_words(const char* words, const lane_type* kind) noexc
     return x
 
 
-cdef inline lane_type kernel_row(lane_type* columns, lane_type* twice, const char* words, int64_t pitch,
-                                 int64_t kernel_columns) noexcept nogil:
-    """The bits that are set at any position of a kernel row. columns[b] gets those at the columns whose number has bit
-    b, twice those at more than one."""
+cdef inline lane_type kernel_row(lane_type* columns, lane_type* twice, const char* words, int64_t pitch, int64_t begin,
+                                 int64_t end) noexcept nogil:
+    """The bits that are set at any position of a kernel row, of columns [begin, end); begin is a multiple of 4.
+    columns[b] gets those at the columns whose number has bit b, twice those at more than one."""
     # Names of their own: what pointers lead to would be stored before each load.
     cdef lane_type ones = columns[0]
     cdef lane_type twos = columns[1]
@@ -190,12 +190,13 @@ cdef inline lane_type kernel_row(lane_type* columns, lane_type* twice, const cha
     cdef lane_type eights = columns[3]
     cdef lane_type more = twice[0]
     cdef lane_type row, a, b, c, any
-    cdef int64_t kw = 0
+    cdef int64_t kw = begin
+    words += 2 * begin * pitch
     simd_zero(&row)
-    while kw < kernel_columns:
+    while kw < end:
         any = load_words(words, twice)
         more |= row & any
-        if kernel_columns - kw >= 4:
+        if end - kw >= 4:
             a = load_words(words + 2 * pitch, twice)
             b = load_words(words + 4 * pitch, twice)
             c = load_words(words + 6 * pitch, twice)
@@ -209,12 +210,12 @@ cdef inline lane_type kernel_row(lane_type* columns, lane_type* twice, const cha
             any |= c
             more |= row & any
         else:
-            if kernel_columns - kw > 1:
+            if end - kw > 1:
                 a = load_words(words + 2 * pitch, twice)
                 ones |= a
                 more |= (row | any) & a
                 any |= a
-            if kernel_columns - kw > 2:
+            if end - kw > 2:
                 b = load_words(words + 4 * pitch, twice)
                 twos |= b
                 more |= (row | any) & b
@@ -276,7 +277,7 @@ cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const Ma
             for v in range(count):
                 at = least(i + v * lanes, left - lanes)
                 row = kernel_row(&columns[4 * v], &twice[v], words + 2 * (kh * pool.w.kernel * pool.pitch + at),
-                                 pool.pitch, pool.w.kernel)
+                                 pool.pitch, 0, pool.w.kernel)
                 add_row(&rows[4 * v], &once[v], &twice[v], row, kh)
         for v in range(count):
             at = least(i, left - lanes)

@@ -14,7 +14,7 @@ itself only the positions in the image are read.
 from libc.stdint cimport int64_t, uint16_t
 
 from aclnn_bw._core.arithmetic cimport least, most
-from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d
+from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d, PoolAxis
 from aclnn_bw._kernels.max_pool2d_places cimport add_row, kernel_row, put, scatter_bits, word_at
 from aclnn_bw._kernels.max_pool2d_rows cimport term
 from aclnn_bw._kernels.simd cimport element, lanes_of_2, simd_load, simd_store, simd_zero
@@ -53,6 +53,11 @@ cdef inline bint group_places(uint16_t* at, const char* words, int64_t pitch, in
     return (seen & ~twice & channels) == channels
 
 
+cdef inline int64_t first_inside(const PoolAxis* axis) noexcept nogil:
+    """The first kernel position that lies in the image in the last window."""
+    return most(axis.pad - (axis.out - 1) * axis.stride, 0)
+
+
 cdef inline void plane_codes(uint16_t* codes, const char* words, const MaxPool2d* pool, int64_t n) noexcept nogil:
     """Of n <= LANES windows, words of all channels' bits: codes[b*LANES + i] is bit b of the kernel row of window i's
     maximum, or b - 4 of its column for b >= 4; codes[8*LANES + i] has the channels with one bit or more, the next one
@@ -65,10 +70,10 @@ cdef inline void plane_codes(uint16_t* codes, const char* words, const MaxPool2d
     while i < n:
         for b in range(10):
             simd_zero(&code[b])
-        # Further positions lie in the padding.
-        for kh in range(least(pool.h.kernel, pool.h.size + pool.h.pad)):
+        # The others lie in the padding, whatever the window.
+        for kh in range(first_inside(&pool.h), least(pool.h.kernel, pool.h.size + pool.h.pad)):
             row = kernel_row(&code[4], &code[9], words + 2 * (kh * pool.w.kernel * pool.pitch + i), pool.pitch,
-                             least(pool.w.kernel, pool.w.size + pool.w.pad))
+                             first_inside(&pool.w) & ~3, least(pool.w.kernel, pool.w.size + pool.w.pad))
             add_row(&code[0], &code[8], &code[9], row, kh)
         for b in range(10):
             simd_store(codes + b * LANES + i, &code[b])
@@ -115,7 +120,8 @@ cdef inline bint plane_places(uint16_t* at, const char* words, const MaxPool2d* 
 
 cdef inline void scatter_plane(term* sums, int64_t sum_pitch, const term* grad, int64_t grad_pitch, const uint16_t* at,
                                int64_t n, int64_t lanes, element* marks, int64_t mark_pitch) noexcept nogil:
-    """sums[c*sum_pitch + at[LANES*i + c]] += grad[c*grad_pitch + i], c < lanes, i < n."""
+    """sums[c*sum_pitch + at[LANES*i + c]] += grad[c*grad_pitch + i], c < lanes, i < n. Marked sums that are narrowed 16
+    at a time, behind all windows, take 1 to 1.3 times as long."""
     cdef int64_t i, c
     for i in range(n):
         for c in range(lanes):
