@@ -117,6 +117,7 @@ cdef extern from *:
 cdef enum:
     SMALL_WORKSPACE = 4096      # bytes that a one-call function takes from its own stack
     ROOM_WORDS = 256            # and for its executor, in 8 bytes each
+    FRESH_BYTES = 33554432      # of a new array, beyond which its pages are always new, too: glibc's largest threshold
     SHORT_WORK = 4096           # bytes below which giving up the GIL costs more than the kernel
     DL_CPU = 1
     DL_READ_ONLY = 1

@@ -44,6 +44,27 @@ def test_the_same_past_the_caches(thorough):
         assert_same(digests.digests(step), step)
 
 
+def test_large_new_results_are_those_in_memory_made_before():
+    """What is new and of more than 32 MiB does not go past the caches; what is made before does."""
+    x = np.arange(2 * 8 * 768 * 768, dtype=np.float32).reshape(2, 8, 768, 768)
+    _, mask = aclnn_bw.max_pool2d_with_mask(x, 2)
+    grad = x[:, :, :384, :384]
+    calls = {
+        "max_pool2d_with_mask_backward": (grad, x, mask, 2),
+        "avg_pool2d_backward": (grad, x.shape, 2),
+        "replication_pad2d": (x[:, :, :-2, :-2], 1),
+        "upsample_nearest_exact1d": (x[:, :, 0], 768 * 768),
+        "im2col": (x[:1, :2], 3),
+    }
+    with past_the_caches(), aclnn_bw.num_threads(1):
+        for name, arguments in calls.items():
+            new = getattr(aclnn_bw, name)(*arguments)
+            before = np.full_like(new, np.nan)
+            getattr(aclnn_bw, name)(*arguments, out=before)
+            assert new.nbytes > 32 << 20
+            assert np.array_equal(new, before), name
+
+
 @pytest.mark.parametrize("isa", ["v2", "v3", "v4"])
 def test_the_same_on_every_instruction_set(isa, tmp_path, thorough):
     require_isa(isa)

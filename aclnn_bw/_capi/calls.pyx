@@ -549,6 +549,7 @@ cdef int make(Slot* slot, const Settings* settings, const Arguments* call) noexc
     context.mask_layout = settings.mask_layout
     context.threads = 1 if is_forked() else settings.threads
     context.cores = settings.cores
+    context.fresh = False
     context.room = <char*>slot.room + RECIPE_SIZE
     context.room_size = ROOM - RECIPE_SIZE
     if same_call(recipe, settings, call):

@@ -10,7 +10,7 @@ from aclnn_bw._core.checks cimport (
     addressable, length_between, none_zero_but_batch, read_pair, same_format, shape_is, shape_made, slot_of,
 )
 from aclnn_bw._core.executor cimport (
-    count_groups, delete_executor, group_channels, set_work, useful_threads, widest_group,
+    count_groups, delete_executor, goes_past, group_channels, set_work, useful_threads, widest_group,
 )
 from aclnn_bw._core.names cimport (
     TEXT, choose, default_rules, element_text, format_name, host_rules, name, product_name, tuple_text,
@@ -471,7 +471,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
         scratch = divide_work(plan, planes, context.threads, real, item, scatters)
     bytes = traffic(grad_output, item) + traffic(grad_input, item)
     plan.far = bytes > FAR_BYTES and (plan.algorithm == WINDOWS or plan.w.size * item >= FETCHED_ROW)
-    if bytes > STREAMED_BYTES:
+    if goes_past(context, bytes, least(STREAMED_BYTES, context.kernels.streamed_bytes)):
         scratch = plan_streams(plan, item, scratch)
     # gradInput's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     units = quotient(planes, plan.channels) * plan.groups * plan.bands * plan.tiles

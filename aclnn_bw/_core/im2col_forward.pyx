@@ -268,6 +268,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] ker
     set_axis(&plan.w, self.dims[rank - 1], windows[1], kernel[1], dilation[1], pad[1], stride[1])
     bytes = traffic(self, item) + traffic(out, plan.out_item)
     scratch = divide_work(plan, images, context.threads, item, bytes)
+    plan.streams = plan.streams and not context.fresh      # goes_past
     if plan.algorithm == LAST:
         kernels = LAST_KERNEL
     elif plan.algorithm == TABLE:

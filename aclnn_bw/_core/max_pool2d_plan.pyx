@@ -4,7 +4,7 @@ from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up, stretch
 from aclnn_bw._core.checks cimport slot_of
-from aclnn_bw._core.executor cimport count_groups, group_channels, new_executor, set_work, widest_group
+from aclnn_bw._core.executor cimport count_groups, goes_past, group_channels, new_executor, set_work, widest_group
 from aclnn_bw._core.max_pool2d cimport (
     ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, GATHER_LAST, INDEX_LIMIT, LANES, LAST, MOST_COLUMNS, PHASES, PLANES,
     RECIPROCAL_BITS, SAME, SCAN, SCATTER, SCATTER_LAST, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO,
@@ -288,7 +288,7 @@ cdef int64_t plan_streams(MaxPool2dGatherPlan* plan, const Context* context, int
         least_plane = LEAST_LINES
     elif plan.known == THREE_BY_TWO:
         least_plane = 4 * LEAST_LINES
-    plan.streams = (bytes > context.kernels.streamed_bytes and item >= 4 and not pool.reduced
+    plan.streams = (goes_past(context, bytes, context.kernels.streamed_bytes) and item >= 4 and not pool.reduced
                     and pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
                     and least_plane <= pool.h.size * pool.w.size * item)
     plan.rests = LANES
@@ -523,7 +523,7 @@ cdef int64_t plan_sums_past(MaxPool2dScatterPlan* plan, const Context* context, 
     left of a line waits for the next one, so that shorter ones gain."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t positions = pool.h.size * pool.w.size
-    plan.streams = (bytes > context.kernels.streamed_sums and not pool.reduced and plan.apart == 0
+    plan.streams = (goes_past(context, bytes, context.kernels.streamed_sums) and not pool.reduced and plan.apart == 0
                     and pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
                     and positions * item >= (LEAST_SUMS if plan.few > 0 or pool.algorithm == PLANES else 3 * LEAST_SUMS)
                     and stretch(pool.image_strides, positions, pool.channels) >= LEAST_STRETCH // item

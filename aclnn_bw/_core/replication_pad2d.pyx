@@ -9,7 +9,7 @@ from aclnn_bw._core.arithmetic cimport add_overflows, ceil_div, least, most, str
 from aclnn_bw._core.checks cimport (
     addressable, format_is_plain, length_between, none_zero_but_batch, shape_is, shape_made, slot_of,
 )
-from aclnn_bw._core.executor cimport set_work
+from aclnn_bw._core.executor cimport goes_past, set_work
 from aclnn_bw._core.names cimport (
     TEXT, choose, element_text, format_name, host_rules, name, product_name, snprintf, tuple_text,
 )
@@ -424,9 +424,10 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
         plan.group = least(plan.channels, UNPACKED_BYTES // item)
     plan.groups = ceil_div(plan.channels, plan.group)
     plan.far = bytes > CACHED
-    plan.streamed = plan.far and plan.out_strides[3] == plan.cell and plan.w.out * plan.cell >= LONG_ROW
+    plan.streamed = (goes_past(context, bytes, CACHED) and plan.out_strides[3] == plan.cell
+                     and plan.w.out * plan.cell >= LONG_ROW)
     plan.strip = 0      # of shorter rows: 0.55 to 0.9 of the time, of longer ones 1.05 to 1.25
-    if (bytes > context.kernels.streamed_bytes and not plan.streamed and plan.layout == PLANES
+    if (goes_past(context, bytes, context.kernels.streamed_bytes) and not plan.streamed and plan.layout == PLANES
             and plan.self_strides[3] == item and plan.out_strides[3] == item
             and plan.out_strides[2] == plan.w.out * item
             and plan.h.out * plan.w.out * item >= LEAST_PADDED

@@ -55,6 +55,7 @@ typedef struct {
     int32_t product, mask_layout, face;
     int32_t threads; /* asked for by the caller */
     int32_t cores;   /* available to the process */
+    int32_t fresh;   /* results are made by the call, in pages that nobody has touched */
     void *room;      /* memory that outlives the executor, aligned as malloc's: phase 1 need not allocate; or null */
     int64_t room_size;
 } aclnn_bw_context;

@@ -123,7 +123,7 @@ cdef extern from "types.h" nogil:
         int64_t streamed_sums
     ctypedef struct Context "aclnn_bw_context":
         const KernelTable* kernels
-        int32_t product, mask_layout, face, threads, cores
+        int32_t product, mask_layout, face, threads, cores, fresh
         void* room
         int64_t room_size
     ctypedef struct Executor "aclnn_bw_executor":

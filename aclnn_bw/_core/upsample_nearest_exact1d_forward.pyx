@@ -7,7 +7,7 @@ from libc.stdint cimport INT32_MAX, int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, stretch
 from aclnn_bw._core.checks cimport addressable, length_between, not_null, read_pair, shape_is
-from aclnn_bw._core.executor cimport set_work
+from aclnn_bw._core.executor cimport goes_past, set_work
 from aclnn_bw._core.names cimport TEXT, name, tuple_text
 from aclnn_bw._core.operators cimport check_common, check_same_formats, start_executor
 from aclnn_bw._core.status cimport refuse
@@ -142,9 +142,10 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
                                            and plan.out_strides[0] == plan.channels * plan.out_strides[1])))
     # Of more than two sources to an element there is little to write: 0.95 to 1.1 of the time. Single bytes, 16 of
     # them, and vectors of 16 bytes have no code for it.
-    plan.streams = (bytes > context.kernels.streamed_bytes and plan.layout == PLANES and plan.self_strides[2] == item
-                    and plan.out_strides[2] == item and plan.map.sources * item >= LEAST_ROW
-                    and plan.map.targets <= 2 * plan.map.sources and 1 < item < 16 and context.kernels.vector_bytes > 16
+    plan.streams = (goes_past(context, bytes, context.kernels.streamed_bytes) and plan.layout == PLANES
+                    and plan.self_strides[2] == item and plan.out_strides[2] == item
+                    and plan.map.sources * item >= LEAST_ROW and plan.map.targets <= 2 * plan.map.sources
+                    and 1 < item < 16 and context.kernels.vector_bytes > 16
                     and stretch(plan.out_strides, plan.map.sources * item, plan.channels) >= LEAST_STRETCH)
     (<UpsampleNearestExact1dForwardPlan*>executor.plan)[0] = plan
     slot = 0

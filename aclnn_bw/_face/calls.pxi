@@ -223,9 +223,9 @@ cdef object one_call(int op, PyObject** given):
         end_reading(&reading)
 
 
-cdef bint describe_missing(const Context* context, Reading* reading) except -1:
-    """The tensors that are to be made, without memory yet: no plan depends on that. False where what says their shape
-    is null, which is the plan's to refuse."""
+cdef bint describe_missing(Context* context, Reading* reading) except -1:
+    """The tensors that are to be made, without memory yet; of that a plan is told only whether its pages are new. False
+    where what says their shape is null, which is the plan's to refuse."""
     cdef const Record* record = operator_of(reading.arguments.op)
     cdef Tensor[MAX_TENSORS] results
     cdef Tensor* made = results
@@ -243,6 +243,8 @@ cdef bint describe_missing(const Context* context, Reading* reading) except -1:
             if made == results:
                 reading.tensors[i] = results[i - reading.written]
             describe_fresh(&reading.tensors[i], <str>ONE_CALL_NAMES[record.size_argument])
+            if tensor_size(&reading.tensors[i]) * item_size(reading.tensors[i].dtype) > FRESH_BYTES:
+                context.fresh = True
     return True
 
 

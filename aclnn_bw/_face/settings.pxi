@@ -46,6 +46,7 @@ cdef int current_context(Context* context, int face, Room* room) except -1:
     context.room_size = sizeof(Room) if room != NULL else 0
     context.threads = <int32_t>context_value(threads_variable, process_threads) if HAS_OPENMP else 1
     context.cores = available_cores
+    context.fresh = False
     if in_forked_child:
         context.threads = 1
     return 0
