@@ -45,7 +45,7 @@ def test_the_same_past_the_caches(thorough):
 
 
 def test_large_new_results_are_those_in_memory_made_before():
-    """What is new and of more than 32 MiB does not go past the caches; what is made before does."""
+    """Of more than 32 MiB what is new is written another way: not past the caches (goes_past of executor.pxd)."""
     x = np.arange(2 * 8 * 768 * 768, dtype=np.float32).reshape(2, 8, 768, 768)
     _, mask = aclnn_bw.max_pool2d_with_mask(x, 2)
     grad = x[:, :, :384, :384]

@@ -327,6 +327,24 @@ def test_sums_past_the_caches(pool, mode, rng):
         check_all_entry_points(pool, mode, rng, 1)
 
 
+@every_dtype
+@every_mask_layout
+@pytest.mark.parametrize("layout", ["channels_last", "every_second_column"])
+@pytest.mark.parametrize(
+    "pool", [MaxPool((4, 16, 8, 17), (8, 2), 1), MaxPool((2, 17, 12, 16), (5, 3), (7, 1))], ids=str
+)
+def test_sums_of_gradients_with_gaps_past_the_caches(pool, layout, mask_layout, dtype, rng):
+    """A row of windows of 16 channels takes more room than a plane."""
+    grad, indices = pool.gradients(rng, dtype), pool.indices(rng)
+    mask = pool.mask(indices, mask_layout)
+    expected = one_call(grad, pool.input_shape, mask, *pool.attributes, mask_layout=mask_layout)
+    with past_the_caches(), aclnn_bw.num_threads(1):
+        out = Guarded(pool.input_shape, grad.dtype)
+        two_phase(pool, guarded_copy(grad, layout).view, mask, layout=mask_layout, out=out.view)
+    assert_same_bytes(out.view, expected)
+    out.assert_outside_untouched()
+
+
 @every_mode
 @every_large
 def test_large(pool, mode, rng):

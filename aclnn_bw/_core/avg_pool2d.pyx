@@ -41,7 +41,7 @@ cdef enum:
     LEAST_BAND = 8                  # rows; lower bands sum too many rows of windows again
     LEAST_STRIP = 4                 # rows
     FAR_BYTES = 33554432            # of both arrays: from here on it pays to fetch lines to be written
-    STREAMED_BYTES = 50331648       # and from here on to pass the caches
+    STREAMED_BYTES = 50331648       # and from here on, or where the last cache is less, to pass the caches
     FETCHED_ROW = 128               # bytes, but not of shorter rows
     LINES_BYTES = 16384             # of rows that are made before they are streamed
     LEAST_LINES = 2048              # of a plane: the lines at its ends are read

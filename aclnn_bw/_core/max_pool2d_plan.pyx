@@ -47,7 +47,7 @@ cdef enum:
     LEAST_LINES = 2048              # bytes of a plane that passes the caches: the lines at its ends are read
     LEAST_SUMS = 256                # the same of planes of sums, which pass sooner
     MOST_SPREAD = 65536             # the same of gradients that are spread: an L2 cache
-    SHORT_PLANE = 4096              # positions: planes that SCATTER takes sooner (scatters_sooner)
+    SHORT_PLANE = 4096              # positions: planes that SCATTER takes sooner (scatters_sooner), or PLANES
     MIDDLE_PLANE = 16384
     UNITS_PER_THREAD = 4            # fewer units than this leave threads unevenly loaded: split planes into bands
     LEAST_BAND = 8                  # rows; in lower bands a unit's own work shows
@@ -554,6 +554,7 @@ cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, const Context* context, int
     plan.placed = (pool.h.kernel <= MOST_PLACED and pool.w.kernel <= MOST_PLACED and plan.row_pitch <= LANES
                    and plan.row_pitch * pool.kernel_size * context.kernels.vector_bytes > LEAST_PLACED)
     plan.marked = marks_sums(pool, item)
+    plan.sweep = LANES
     if native and grad_dense and sums_dense:
         return 0
     size = place(&plan.at_rows, size, LANES * plan.row_pitch * real)

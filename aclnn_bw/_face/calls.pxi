@@ -243,7 +243,7 @@ cdef bint describe_missing(Context* context, Reading* reading) except -1:
             if made == results:
                 reading.tensors[i] = results[i - reading.written]
             describe_fresh(&reading.tensors[i], <str>ONE_CALL_NAMES[record.size_argument])
-            if tensor_size(&reading.tensors[i]) * item_size(reading.tensors[i].dtype) > FRESH_BYTES:
+            if reading.tensors[i].storage * item_size(reading.tensors[i].dtype) > FRESH_BYTES:
                 context.fresh = True
     return True
 

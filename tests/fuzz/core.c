@@ -452,7 +452,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int status = 0;
     int op = byte(&in) % ACLNN_BW_OPERATORS, how = byte(&in), fits = how >> 7;
     int64_t *room = how & 64 ? malloc(ROOM) : NULL; /* where a one-call function's executor lies, if it fits */
-    Context context = {&table, how & 3, how >> 2 & 1, how >> 3 & 1, 1 + (how >> 4 & 3), 2, room, room ? ROOM : 0};
+    Context context = {.kernels = &table, .product = how & 3, .mask_layout = how >> 2 & 1, .face = how >> 3 & 1,
+                       .threads = 1 + (how >> 4 & 3), .cores = 2, .room = room, .room_size = room ? ROOM : 0};
     if (!loaded)
         aclnn_bw_load_kernels(aclnn_bw_best_isa(), &table);
     loaded = 1;

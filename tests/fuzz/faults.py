@@ -909,6 +909,8 @@ FAULTS = [
     Fault(_MAX_PLANES, "at[LANES * i + c], grad[c * grad_pitch + i], marks + c * mark_pitch)",
           "at[LANES * i + c], grad[c * grad_pitch + i], marks + c * mark_pitch * (1 - FAULT))",
           "PLANES: marked sums of all channels are stored where the first one's are"),
+    Fault(_MAX_PLAN, "    plan.sweep = LANES\n    if native", "    plan.sweep = 0 if FAULT else LANES\n    if native",
+          "PLANES past the caches: rows of windows have as much room as a plane", "v3 v4"),
     Fault(_MAX_SCATTER, "sums + j * plan.sum_pitch, 0, plan.sum_pitch, 1, cells)",
           "sums + j * plan.sum_pitch * (1 - FAULT), 0, plan.sum_pitch, 1, cells)",
           "whole planes past the caches: all have the sums of the first"),

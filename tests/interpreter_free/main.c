@@ -62,7 +62,8 @@ int main(void)
     aclnn_bw_load_kernels(aclnn_bw_best_isa(), &table);
     while (fread(request, sizeof request, 1, stdin) == 1) {
         const int64_t *w = request + HEADER;
-        aclnn_bw_context context = {&table, (int32_t)request[1], (int32_t)request[2], 0, (int32_t)request[3], 2, 0, 0};
+        aclnn_bw_context context = {.kernels = &table, .product = (int32_t)request[1], .mask_layout = (int32_t)request[2],
+                                    .threads = (int32_t)request[3], .cores = 2};
         aclnn_bw_arguments call = {.op = (int32_t)request[0]};
         Tensor tensors[TENSORS] = {0};
         aclnn_bw_int_array arrays[ARRAYS] = {0};
