@@ -17,7 +17,7 @@ from aclnn_bw._core.avg_pool2d cimport LANES
 from aclnn_bw._core.avg_pool2d_forward cimport LAST, AvgPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_windows cimport Inside, all_finite, divided_first, divisor_of, find_inside
-from aclnn_bw._kernels.planes cimport load_planes, store_planes
+from aclnn_bw._kernels.planes cimport load_windows, store_planes
 from aclnn_bw._kernels.rows cimport narrow_row, sum_dense_rows
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, bfloat, element, half, load, real, scale, simd_divide, store, vector, zero,
@@ -111,7 +111,8 @@ cdef void average_planes(const AvgPool2dForwardPlan* plan, const element* self__
     cdef element* image = packed + plan.h.size * plan.w.size * LANES
     if channels < LANES:
         memset(packed, 0, <size_t>(plan.h.size * plan.w.size * LANES) * sizeof(element))
-    load_planes(packed, LANES, self__chw, plan.self_strides, plan.h.size, plan.w.size, channels, source_end)
+    load_windows(packed, LANES, self__chw, plan.self_strides, plan.h.size, plan.w.size, channels, plan.h.out,
+                 plan.h.kernel, plan.h.stride, plan.h.pad, source_end)
     average_rows(plan, image, plan.w.out * LANES, LANES, <const element*>packed, plan.w.size * LANES, LANES,
                  <real*>scratch, LANES, 0, plan.h.out)
     store_planes(out__chw, plan.out_strides, <const element*>image, LANES, plan.h.out, plan.w.out, channels)

@@ -4,7 +4,7 @@ one after the other.
 
 The formula, its order and its bytes are those of max_pool2d_forward.pyx, whose vectors hold windows of one row: few to
 a row leave them empty. Here a window is compared position by position, all channels at once. ACROSS transposes small
-planes of up to 16 channels for that, and maxima and places back. LAST finds the channels side by side in self, 16 or
+planes of up to 16 channels for that, but for rows between windows, and maxima and places back. LAST finds the channels side by side in self, 16 or
 more; the last ones that are worked on at a time overlap those before. Where they lie so in out, and in indices, maxima
 and places are stored as they are; else they become planes, or codes of words, row band by row band.
 
@@ -23,7 +23,7 @@ from aclnn_bw._core.max_pool2d cimport LANES, LAST, MaxPool2d, MaxPool2dForwardP
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport clear_share, make_words
-from aclnn_bw._kernels.planes cimport load_planes, store_planes, turn
+from aclnn_bw._kernels.planes cimport load_windows, store_planes, turn
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, bfloat, count, element, half, load, real, simd_cut, simd_tidy_nans, simd_zero, store, take_greater,
     vector,
@@ -234,8 +234,9 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
         if pool.algorithm == LAST:
             work.image = <const char*>(image__chw + lane)
         else:
-            load_planes(<element*>(scratch + plan.at_rows), work.width, image__chw + lane * pool.image_strides[1],
-                        pool.image_strides, pool.h.size, pool.w.size, channels, work.image_end)
+            load_windows(<element*>(scratch + plan.at_rows), work.width, image__chw + lane * pool.image_strides[1],
+                         pool.image_strides, pool.h.size, pool.w.size, channels, pool.h.out, pool.h.kernel,
+                         pool.h.stride, pool.h.pad, work.image_end)
         work.maxima = <char*>(out__chw + lane if plan.maxima_last else maxima - oh * work.maxima_down)
         compare_rows(plan, work, oh, oh + rows, out__chw, compared)
         # Of the channels that are worked on again nothing is stored but where they lie.

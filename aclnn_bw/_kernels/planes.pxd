@@ -7,6 +7,7 @@ beyond the last channel hold what was there before. Nothing beyond the planes th
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
+from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, cell_2, cell_4, cell_8, element, vector
 from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose, turn_blocks, turn_columns
 
@@ -71,6 +72,24 @@ cdef inline void load_planes(element* to, int64_t width, const element* source, 
         to += columns * width
         source += strides[2]
         rows -= 1
+
+
+cdef inline void load_windows(element* to, int64_t width, const element* source, const int64_t* strides, int64_t size,
+                              int64_t columns, int64_t channels, int64_t out, int64_t kernel, int64_t stride,
+                              int64_t pad, const void* end) noexcept nogil:
+    """load_planes of the rows, of `size`, that lie in one of `out` windows; what `to` has of others stays."""
+    cdef int64_t first = -pad
+    cdef int64_t row
+    # A row in four between windows, or fewer, takes no longer than to begin anew, but of 8 bytes.
+    if kernel >= stride or (sizeof(element) < 8 and 3 * (stride - kernel) < stride):
+        kernel += (out - 1) * stride
+        out = 1
+    while out > 0:
+        row = most(first, 0)
+        load_planes(to + row * columns * width, width, source + row * strides[2], strides,
+                    least(first + kernel, size) - row, columns, channels, end)
+        first += stride
+        out -= 1
 
 
 cdef inline void store_planes(element* to, const int64_t* strides, const element* source, int64_t width, int64_t rows,
