@@ -3,6 +3,7 @@
 import json
 import os
 from itertools import islice, product
+from math import ceil
 
 import numpy as np
 import pytest
@@ -132,6 +133,17 @@ def test_every_kernel_stride_and_padding(kernel, dtype, rng):
         shape = (1, (1, 2, 18)[index % 3], kernel + 3 + index % 9, 2 * kernel + 2 + index % 19)
         pool = MaxPool(shape, kernel, stride, padding, ceil_mode)
         check_all_entry_points(pool, ("Host", dtype), sprinkled(tied(pool, rng, dtype), rng), index % 8)
+
+
+@every_dtype
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("window", [(3, 2), (2, 5), (7, 7, 3), (5, 8, 2)], ids=str)
+def test_images_of_few_channels(window, threads, dtype, rng):
+    """As many as have 16 channels together are worked on at a time; the last of them may be fewer."""
+    for channels, planes in product((1, 2, 3, 5, 7, 8, 9), (2, 16, 35)):
+        pool = MaxPool((ceil(planes / channels), channels, 15, 8), *window)
+        with aclnn_bw.num_threads(threads):
+            check_all_entry_points(pool, ("Host", dtype), sprinkled(tied(pool, rng, dtype), rng), channels)
 
 
 @pytest.mark.parametrize("shift", [0, 1, 63])

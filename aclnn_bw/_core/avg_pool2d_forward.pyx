@@ -320,8 +320,8 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
     cdef bint across = not last and goes_across(context, plan, images, item)
     plan.packs = plan.unpacks = plan.stores = False
     if not last and not across:
-        # Parts of rows are transposed where whole planes are too large: 1 to 2.2 times the speed of rows; where they are
-        # not, parts take up to twice as long.
+        # Parts of rows are transposed where whole planes are too large: 1 to 2.2 times the speed of rows. Where they
+        # are not, parts take up to twice as long.
         plan.w.size = windows_end(w)
         across = goes_across(context, plan, images, item)
     if last:

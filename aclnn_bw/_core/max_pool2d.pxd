@@ -56,7 +56,7 @@ cdef struct PoolAxis:
 cdef struct MaxPool2d:
     PoolAxis h
     PoolAxis w
-    int64_t channels        # of all images if `argmax` and their planes are evenly apart in every tensor; else of one
+    int64_t channels        # of all images if evenly apart in every tensor and `argmax` or, in ACROSS, few; else of one
     int64_t image_channels  # of one
     int64_t[4] pooled_strides       # of gradOutput or out, in elements: n, c, h, w
     int64_t[4] image_strides        # of gradInput or self
@@ -147,6 +147,7 @@ cdef struct MaxPool2dForwardPlan:
     bint coded              # the mask is made from codes of the maxima's positions
     bint maxima_last        # LAST: channels lie side by side in out, too
     bint indices_last       # and in indices
+    int64_t sharing         # ACROSS and LAST: channels of a group, at most, that share words
     int64_t phases          # into which a row of the image is split
     int64_t phase_pitch     # elements between two phases of a row
     int64_t kept            # PHASES: rows of the image that the scratch holds

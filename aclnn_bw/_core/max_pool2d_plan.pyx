@@ -883,22 +883,32 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     return size
 
 
+cdef int64_t images_together(const MaxPool2d* pool) noexcept nogil:
+    """Whose channels, all of them, are worked on at a time: the bits of few would leave most of a vector empty."""
+    cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
+    if pool.argmax or not one_row(pool.image_strides, pool.channels) or not one_row(pool.pooled_strides, pool.channels):
+        return 1
+    return most(1, least(batch, LANES // pool.channels))
+
+
 cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, int64_t item) noexcept nogil:
     """Where rows of windows would leave more of a vector empty than channels do, and the planes of a group stay in the
     caches."""
     cdef int64_t most_bytes = ACROSS_NARROW if context.kernels.vector_bytes == 16 else ACROSS_BYTES
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t groups = quotient(pool.units, pool.groups * pool.bands) * ceil_div(pool.channels, LANES)
+    cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
+    cdef int64_t images = images_together(pool)
+    cdef int64_t channels = images * pool.channels
     # Up to so many windows in a row ACROSS is no slower on any instruction set (1.0 to 12 times as fast).
     cdef int64_t few = 12 if item == 2 or pool.kernel_size > 48 else 8 if item == 4 else 6
     if pool.w.stride == 2 and pool.kernel_size <= 9:
         few = 4 if pool.kernel_size <= 4 else 8 if item == 2 else 6 if item == 4 else 4
     # Fewer channels leave more of a vector empty (0.8 to 4.5 times as fast with AVX2).
-    if pool.channels < 8 and (pool.w.stride == 1 or pool.channels == 2):
+    if channels < 8 and (pool.w.stride == 1 or channels == 2):
         few = least(few, 8)
-    few = quotient(few * least(pool.channels, 8), 8)
+    few = quotient(few * least(channels, 8), 8)
     return (pool.algorithm != EACH and not pool.reduced and pool.w.out <= few
-            and pool.channels > 1 and groups >= context.threads
+            and channels > 1 and quotient(batch, images) * ceil_div(pool.channels, LANES) >= context.threads
             and pool.h.size * pool.w.size <= quotient(most_bytes, LANES * item)
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
 
@@ -909,9 +919,16 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t item) noexcept nogi
     cdef int64_t windows = pool.h.out * pool.w.out
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
     cdef int64_t size = 0
+    cdef int64_t images = images_together(pool)
     pool.algorithm = ACROSS
     pool.lanes = LANES
-    pool.groups = ceil_div(pool.channels, LANES)
+    plan.sharing = LANES
+    if images > 1:
+        plan.sharing = pool.channels
+        pool.lanes = images * pool.channels
+        pool.channels *= batch
+        batch = 1
+    pool.groups = ceil_div(pool.channels, pool.lanes)
     pool.units = batch * pool.groups
     pool.band = pool.h.out
     pool.bands = 1
@@ -950,6 +967,7 @@ cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
     cdef int64_t size = 0
     cdef int64_t windows
+    plan.sharing = LANES
     plan.maxima_last = pool.pooled_strides[1] == 1
     plan.indices_last = results_last(pool)
     pool.algorithm = LAST

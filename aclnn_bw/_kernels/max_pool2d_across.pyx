@@ -4,9 +4,10 @@ one after the other.
 
 The formula, its order and its bytes are those of max_pool2d_forward.pyx, whose vectors hold windows of one row: few to
 a row leave them empty. Here a window is compared position by position, all channels at once. ACROSS transposes small
-planes of up to 16 channels for that, but for rows between windows, and maxima and places back. LAST finds the channels side by side in self, 16 or
-more; the last ones that are worked on at a time overlap those before. Where they lie so in out, and in indices, maxima
-and places are stored as they are; else they become planes, or codes of words, row band by row band.
+planes of up to 16 channels for that, of as many images as have no more together, but not the rows between windows, and
+maxima and places back. LAST finds the channels side by side in self, 16 or more; the last ones that are worked on at a
+time overlap those before. Where they lie so in out, and in indices, maxima and places are stored as they are; else they
+become planes, or codes of words, row band by row band.
 
 Bounds. Windows begin and end in the image, and the scratch holds each position and each window of what is not worked on
 where it lies, for as many channels as are worked on at a time; lanes beyond the last channel hold zeros, or what was
@@ -18,7 +19,7 @@ that all windows of a unit of ACROSS are one band. Of LAST no lane is beyond the
 from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
-from aclnn_bw._core.arithmetic cimport ceil_div, least, most
+from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport LANES, LAST, MaxPool2d, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
@@ -214,6 +215,40 @@ cdef void fill_words(const MaxPool2d* pool, char* words, const uint16_t* codes, 
         k += 2
 
 
+# A group has channels of one image, or those of some images, each of which has words of its own.
+
+cdef void clear_masks(const MaxPool2dForwardPlan* plan, char* mask, int64_t oh, int64_t rows,
+                      int64_t lanes) noexcept nogil:
+    while lanes > 0:
+        clear_words(plan, mask, oh, rows)
+        mask += 2 * plan.pool.kernel_size * plan.pool.pitch
+        lanes -= plan.sharing
+
+
+cdef void fill_masks(const MaxPool2dForwardPlan* plan, char* mask, const uint16_t* codes, int64_t lanes,
+                     int64_t n) noexcept nogil:
+    while lanes > 0:
+        fill_words(&plan.pool, mask, codes, least(lanes, plan.sharing), n)
+        mask += 2 * plan.pool.kernel_size * plan.pool.pitch
+        codes += plan.sharing * n
+        lanes -= plan.sharing
+
+
+cdef void set_masks(const MaxPool2dForwardPlan* plan, const int32_t* places, int64_t width, char* mask, int64_t n,
+                    int64_t lane, int64_t channels) noexcept nogil:
+    """The bits of some channels of a group, from `lane` on."""
+    cdef int64_t part
+    mask += quotient(lane, plan.sharing) * 2 * plan.pool.kernel_size * plan.pool.pitch
+    lane -= quotient(lane, plan.sharing) * plan.sharing
+    while channels > 0:
+        part = least(channels, plan.sharing - lane)
+        set_bits(&plan.pool, places, width, mask, n, lane, part)
+        mask += 2 * plan.pool.kernel_size * plan.pool.pitch
+        places += part
+        channels -= part
+        lane = 0
+
+
 cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const element* image__chw, element* out__chw,
                         char* mask, char* scratch, int64_t oh, int64_t rows, int64_t lanes, int64_t before,
                         const real* compared) noexcept nogil:
@@ -228,7 +263,7 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
     cdef int64_t channels, skip
     cdef const char* places
     if not pool.argmax:
-        clear_words(plan, mask, oh, rows)
+        clear_masks(plan, mask, oh, rows, lanes)
     while lane < lanes:
         channels = least(work.width, lanes - lane)
         if pool.algorithm == LAST:
@@ -256,18 +291,17 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
                           mask + pool.index_item * (oh * pool.index_strides[2] + lane * pool.index_strides[1]), rows,
                           channels, <int32_t*>codes)
         else:
-            set_bits(pool, <const int32_t*>places, work.width, mask + 2 * first, n, lane, channels)
+            set_masks(plan, <const int32_t*>places, work.width, mask + 2 * first, n, lane, channels)
         lane += channels
     if plan.coded:
-        fill_words(pool, mask + 2 * first, codes, lanes, n)
+        fill_masks(plan, mask + 2 * first, codes, lanes, n)
 
 
 cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                     const real* compared, const element* stored) noexcept nogil:
     """The units [unit, end); unit = (n*bands + band)*groups + group. The last two arguments give their types only."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t blocks = ceil_div(pool.channels, LANES)
-    cdef int64_t n, group, c, oh, rows, channels, lane, first
+    cdef int64_t n, group, image, c, oh, rows, channels, lane, first
     cdef const element* image__chw
     cdef element* out__chw
     cdef char* mask
@@ -307,7 +341,10 @@ cdef int64_t across(const MaxPool2dForwardPlan* plan, char** data, char* scratch
         lane = 0
         while lane < channels:
             if not pool.argmax:
-                mask = data[2] + 2 * (n * blocks + (c + lane) // LANES) * pool.kernel_size * pool.pitch
+                # n is 0 where channels are those of all images.
+                image = n + quotient(c + lane, pool.image_channels)
+                mask = data[2] + 2 * (image * ceil_div(pool.image_channels, LANES)
+                                      + (c + lane) % pool.image_channels // LANES) * pool.kernel_size * pool.pitch
             first = least(LANES, channels - lane)
             compare_group(plan, &work, image__chw + lane * pool.image_strides[1],
                           out__chw + lane * pool.pooled_strides[1], mask, scratch, oh, rows, first,
