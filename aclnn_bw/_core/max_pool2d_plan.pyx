@@ -891,23 +891,41 @@ cdef int64_t images_together(const MaxPool2d* pool) noexcept nogil:
     return most(1, least(batch, LANES // pool.channels))
 
 
-cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, int64_t item) noexcept nogil:
-    """Where rows of windows would leave more of a vector empty than channels do, and the planes of a group stay in the
-    caches."""
-    cdef int64_t most_bytes = ACROSS_NARROW if context.kernels.vector_bytes == 16 else ACROSS_BYTES
-    cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
-    cdef int64_t images = images_together(pool)
-    cdef int64_t channels = images * pool.channels
-    # Up to so many windows in a row ACROSS is no slower on any instruction set (1.0 to 12 times as fast).
-    cdef int64_t few = 12 if item == 2 or pool.kernel_size > 48 else 8 if item == 4 else 6
+cdef int64_t widest_across(const MaxPool2d* pool, const Context* context, int64_t channels,
+                           int64_t item) noexcept nogil:
+    """Up to so many windows in a row ACROSS is no slower."""
+    cdef bint narrow = context.kernels.vector_bytes == 16
+    cdef int64_t few
+    if channels >= (15 if narrow else 12) * ceil_div(channels, LANES):
+        # With lanes that are full it is 0.9 to 4 times as fast, most of all where kernels or strides are large.
+        if pool.kernel_size > 9:
+            return 64
+        if not narrow:
+            if pool.w.stride > 2:
+                return 32
+            if pool.w.stride == 2:
+                return 12 if item == 2 and pool.kernel_size > 4 else 8
+            return 12 if item == 8 and pool.kernel_size <= 4 else 16
+        if pool.w.stride > 2:
+            return 20 if item == 2 else 14 if item == 4 else 6
+    few = 12 if item == 2 or pool.kernel_size > 48 else 8 if item == 4 else 6
     if pool.w.stride == 2 and pool.kernel_size <= 9:
         few = 4 if pool.kernel_size <= 4 else 8 if item == 2 else 6 if item == 4 else 4
     # Fewer channels leave more of a vector empty (0.8 to 4.5 times as fast with AVX2).
     if channels < 8 and (pool.w.stride == 1 or channels == 2):
         few = least(few, 8)
-    few = quotient(few * least(channels, 8), 8)
-    return (pool.algorithm != EACH and not pool.reduced and pool.w.out <= few
+    return quotient(few * least(channels, 8), 8)
+
+
+cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, int64_t item) noexcept nogil:
+    """Where rows of windows would leave more of a vector empty than channels do, or their candidates would be brought
+    side by side anew for each kernel column, and the planes of a group stay in the caches."""
+    cdef int64_t most_bytes = ACROSS_NARROW if context.kernels.vector_bytes == 16 else ACROSS_BYTES
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
+    cdef int64_t images = images_together(pool)
+    cdef int64_t channels = images * pool.channels
+    return (pool.algorithm != EACH and not pool.reduced and pool.w.out <= widest_across(pool, context, channels, item)
             and channels > 1 and quotient(batch, images) * ceil_div(pool.channels, LANES) >= context.threads
             and pool.h.size * pool.w.size <= quotient(most_bytes, LANES * item)
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
