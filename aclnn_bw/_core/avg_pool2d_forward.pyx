@@ -246,10 +246,10 @@ cdef bint goes_across(const Context* context, const AvgPool2dForwardPlan* plan, 
         return True
     if h.out == 1 and w.out == 1:
         size *= h.size
-        limit = by_item(item, 120, 90, 36)
+        limit = by_item(item, 200, 140, 36)
     elif is_paired(plan):
         size = w.out
-        limit = by_item(item, 9, 8, 2)
+        limit = by_item(item, 10, 10, 2) if halves == 3 else by_item(item, 9, 8, 2)     # 15 windows are no vector
     elif h.stride == 1 and w.stride == 1 and h.kernel == 1 and w.kernel == 1:
         size *= h.size
         limit = 20
