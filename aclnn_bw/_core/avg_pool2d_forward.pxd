@@ -17,7 +17,8 @@ cdef enum ForwardAlgorithm:
 cdef enum:
     WIDEST = 512        # columns that WIDE sums at a time
 
-# Strides count elements; Axis is that of the gradient, `size` being self's and `out` the windows.
+# Strides count elements; Axis is that of the gradient, `size` being self's and `out` the windows. What lies behind the
+# last window may be cut off `size` along h and w; `count` and `long_phases` are those of the whole.
 cdef struct AvgPool2dForwardPlan:
     Axis h
     Axis w

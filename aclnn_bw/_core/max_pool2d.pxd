@@ -56,7 +56,9 @@ cdef struct PoolAxis:
 cdef struct MaxPool2d:
     PoolAxis h
     PoolAxis w
-    int64_t channels        # of all images if evenly apart in every tensor and `argmax` or, in ACROSS, few; else of one
+    # Of all images for `argmax`, if their planes are evenly apart in every tensor, and in ACROSS where images share a
+    # group; else of one.
+    int64_t channels
     int64_t image_channels  # of one
     int64_t[4] pooled_strides       # of gradOutput or out, in elements: n, c, h, w
     int64_t[4] image_strides        # of gradInput or self

@@ -4,7 +4,9 @@ from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, mul_overflows, quotient, round_up, stretch
 from aclnn_bw._core.checks cimport slot_of
-from aclnn_bw._core.executor cimport count_groups, goes_past, group_channels, new_executor, set_work, widest_group
+from aclnn_bw._core.executor cimport (
+    count_groups, goes_past, group_channels, new_executor, set_work, useful_threads, widest_group,
+)
 from aclnn_bw._core.max_pool2d cimport (
     ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, GATHER_LAST, INDEX_LIMIT, LANES, LAST, MOST_COLUMNS, PHASES, PLANES,
     RECIPROCAL_BITS, SAME, SCAN, SCATTER, SCATTER_LAST, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO,
@@ -883,17 +885,18 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
     return size
 
 
-cdef int64_t images_together(const MaxPool2d* pool) noexcept nogil:
-    """Whose channels, all of them, are worked on at a time: the bits of few would leave most of a vector empty."""
+cdef int64_t images_together(const MaxPool2d* pool, int64_t threads) noexcept nogil:
+    """How many have all of their channels worked on at a time, for the bits of few channels would leave most of a
+    vector empty; not so many that a thread has no work."""
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
     if pool.argmax or not one_row(pool.image_strides, pool.channels) or not one_row(pool.pooled_strides, pool.channels):
         return 1
-    return most(1, least(batch, LANES // pool.channels))
+    return most(1, least(quotient(batch, threads), quotient(LANES, pool.channels)))
 
 
 cdef int64_t widest_across(const MaxPool2d* pool, const Context* context, int64_t channels,
                            int64_t item) noexcept nogil:
-    """Up to so many windows in a row ACROSS is no slower."""
+    """Up to so many windows in a row ACROSS pays."""
     cdef bint narrow = context.kernels.vector_bytes == 16
     cdef int64_t few
     if channels >= (15 if narrow else 12) * ceil_div(channels, LANES):
@@ -917,27 +920,28 @@ cdef int64_t widest_across(const MaxPool2d* pool, const Context* context, int64_
     return quotient(few * least(channels, 8), 8)
 
 
-cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, int64_t item) noexcept nogil:
-    """Where rows of windows would leave more of a vector empty than channels do, or their candidates would be brought
-    side by side anew for each kernel column, and the planes of a group stay in the caches."""
+cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, int64_t threads,
+                      int64_t item) noexcept nogil:
+    """Where rows of windows would leave more of a vector empty than channels do, or have to be split into phases or
+    compared in parts first, and the planes of a group stay in the caches."""
     cdef int64_t most_bytes = ACROSS_NARROW if context.kernels.vector_bytes == 16 else ACROSS_BYTES
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
-    cdef int64_t images = images_together(pool)
+    cdef int64_t images = images_together(pool, threads)
     cdef int64_t channels = images * pool.channels
     return (pool.algorithm != EACH and not pool.reduced and pool.w.out <= widest_across(pool, context, channels, item)
-            and channels > 1 and quotient(batch, images) * ceil_div(pool.channels, LANES) >= context.threads
+            and channels > 1 and quotient(batch, images) * ceil_div(pool.channels, LANES) >= threads
             and pool.h.size * pool.w.size <= quotient(most_bytes, LANES * item)
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
 
 
-cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t item) noexcept nogil:
+cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item) noexcept nogil:
     """The units and the scratch of ACROSS."""
     cdef MaxPool2d* pool = &plan.pool
     cdef int64_t windows = pool.h.out * pool.w.out
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
     cdef int64_t size = 0
-    cdef int64_t images = images_together(pool)
+    cdef int64_t images = images_together(pool, threads)
     pool.algorithm = ACROSS
     pool.lanes = LANES
     plan.sharing = LANES
@@ -1012,7 +1016,7 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     cdef MaxPool2dForwardPlan* plan
     cdef MaxPool2d* pool
     cdef int64_t item = item_size(self.dtype)
-    cdef int64_t band, bytes, scratch
+    cdef int64_t threads, band, bytes, scratch
     cdef int kernel = FORWARD_KERNEL
     cdef int status = start_executor(context, c, sizeof(MaxPool2dForwardPlan), result)
     if status != SUCCESS:
@@ -1031,16 +1035,17 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     if plan.coded:
         band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
     split_rows(pool, pool.h.out, band, context.threads, 0)
+    bytes = traffic(self, item) + traffic(out, item)
+    bytes += pool.mask_bytes if indices == NULL else traffic(indices, pool.index_item)
+    threads = useful_threads(context.threads, bytes)
     if is_last(pool, context, item):
         scratch = plan_last(plan, context.threads, item)
         kernel = ACROSS_KERNEL
-    elif goes_across(plan, context, item):
-        scratch = plan_across(plan, item)
+    elif goes_across(plan, context, threads, item):
+        scratch = plan_across(plan, threads, item)
         kernel = ACROSS_KERNEL
     else:
         scratch = plan_windows(plan, 8 if self.dtype == DT_DOUBLE else 4)
-    bytes = traffic(self, item) + traffic(out, item)
-    bytes += pool.mask_bytes if indices == NULL else traffic(indices, pool.index_item)
     pool.far = bytes > FAR_BYTES
     set_work(executor, context, context.kernels.row[kernel][slot_of(self.dtype)], pool.units, bytes, scratch)
     return SUCCESS

@@ -237,9 +237,10 @@ cdef void fill_masks(const MaxPool2dForwardPlan* plan, char* mask, const uint16_
 cdef void set_masks(const MaxPool2dForwardPlan* plan, const int32_t* places, int64_t width, char* mask, int64_t n,
                     int64_t lane, int64_t channels) noexcept nogil:
     """The bits of some channels of a group, from `lane` on."""
+    cdef int64_t before = quotient(lane, plan.sharing)      # images
     cdef int64_t part
-    mask += quotient(lane, plan.sharing) * 2 * plan.pool.kernel_size * plan.pool.pitch
-    lane -= quotient(lane, plan.sharing) * plan.sharing
+    mask += before * 2 * plan.pool.kernel_size * plan.pool.pitch
+    lane -= before * plan.sharing
     while channels > 0:
         part = least(channels, plan.sharing - lane)
         set_bits(&plan.pool, places, width, mask, n, lane, part)

@@ -29,7 +29,7 @@ there to the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has
 | PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
 | . in parts | over 24 kernel positions, or too many rows for the scratch | a vector waits for each comparison |
 | SCAN | large strides, rows of fewer windows | one window after the other |
-| ACROSS (max_pool2d_across.pyx) | rows of few windows, 8 channels or more, small planes | lanes hold channels |
+| ACROSS (max_pool2d_across.pyx) | channels, of some images too, in small planes | lanes hold channels |
 | LAST (max_pool2d_across.pyx) | channels side by side in self, out and any indices | nothing is transposed |
 | EACH | indices of planes that int32 does not count | as SCAN, without copies of rows in the scratch |
 | codes | bit mask, at most 64 kernel positions, 65,536 windows a row | a compare sets a channel's bits in many words |

@@ -80,7 +80,7 @@ cdef inline void load_windows(element* to, int64_t width, const element* source,
     """load_planes of the rows, of `size`, that lie in one of `out` windows; what `to` has of others stays."""
     cdef int64_t first = -pad
     cdef int64_t row
-    # A row in four between windows, or fewer, takes no longer than to begin anew, but of 8 bytes.
+    # Fewer than a third of the rows between windows take no longer than to begin anew, but of 8 bytes.
     if kernel >= stride or (sizeof(element) < 8 and 3 * (stride - kernel) < stride):
         kernel += (out - 1) * stride
         out = 1
