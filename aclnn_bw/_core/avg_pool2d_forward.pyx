@@ -313,11 +313,11 @@ cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int
     cdef const Axis* w = &plan.w
     cdef int64_t threads = context.threads
     cdef int64_t wanted
+    cdef bint last = is_last(plan)
+    cdef bint across = not last and goes_across(context, plan, images, item)
     plan.band = h.out
     plan.tile = w.out
     plan.group = 1
-    cdef bint last = is_last(plan)
-    cdef bint across = not last and goes_across(context, plan, images, item)
     plan.packs = plan.unpacks = plan.stores = False
     if not last and not across:
         # Parts of rows are transposed where whole planes are too large: 1 to 2.2 times the speed of rows. Where they
