@@ -91,7 +91,9 @@ class BuildNative(build_ext):
         variants = self.probe_variants()
         # Cython makes every pair of two fused types, of which only some exist: the others are unused, and dropped.
         # A loop takes 0.85 to 1.2 times as long where its lines of code begin elsewhere: other units do not move it so.
-        self.kernel_flags = self.supported(["-Wno-unused-function", "-falign-functions=64"])
+        # Nothing unwinds through a kernel, and the tables for that are a fiftieth of the wheel.
+        self.kernel_flags = self.supported(["-Wno-unused-function", "-falign-functions=64",
+                                            "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])
         self.unit_flags = {unit: self.supported(flags) for unit, flags in UNIT_FLAGS.items()}
         self.floor_flags = self.supported(["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"])
         # Dependencies for `kept`; a compiler that does not tell them compiles all again.
