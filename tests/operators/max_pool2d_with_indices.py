@@ -64,6 +64,11 @@ def digested_groups():
         ]  # fmt: skip
         yield f"{bits} layouts", Group(calls)
         calls = [
+            pool((2, 5, 17, 159), 5, 9, 2, bits=bits, layout=layout, out=out, kind=("plain", "special")[number % 2])
+            for number, (layout, out) in enumerate(BOTH_WAYS)
+        ]
+        yield f"{bits} layouts of rows that are scanned", Group(calls)
+        calls = [
             pool((1, 2, 6, width), kernel, stride, padding, bits=bits)
             for (kernel, stride, padding), width in product(
                 ((3, 2, 1), (2, 2, 0), (3, 1, 1), (5, 9, 2), ((1, 40), (1, 8), 0)), (1000, 4099))

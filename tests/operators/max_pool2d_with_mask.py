@@ -102,6 +102,12 @@ def digested_groups():
         ]  # fmt: skip
         yield f"{mask} layouts", Group(calls)
         calls = [
+            pool((2, 5, 17, 159), 5, 9, 2, False, True, layout=layout, out=out, mask=mask,
+                 kind=("plain", "special")[number % 2])
+            for number, (layout, out) in enumerate(BOTH_WAYS)
+        ]  # fmt: skip
+        yield f"{mask} layouts of rows that are scanned", Group(calls)
+        calls = [
             pool((1 + number % 2, channels, 9, width), kernel, stride, padding, number % 3 == 0, True, layout=layout,
                  out=layout, mask=mask, kind=kind)
             for number, ((kernel, stride, padding), (channels, width), kind, layout) in enumerate(product(
