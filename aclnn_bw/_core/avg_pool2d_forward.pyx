@@ -249,7 +249,8 @@ cdef bint goes_across(const Context* context, const AvgPool2dForwardPlan* plan, 
         limit = by_item(item, 200, 140, 36)
     elif is_paired(plan):
         size = w.out
-        limit = by_item(item, 10, 10, 2) if halves == 3 else by_item(item, 9, 8, 2)     # 15 windows are no vector
+        # With longer vectors half of one serves rows from 8 windows on.
+        limit = by_item(item, 9, 5, 2) if halves == 3 else by_item(item, 9, 8, 2)
     elif h.stride == 1 and w.stride == 1 and h.kernel == 1 and w.kernel == 1:
         size *= h.size
         limit = 20

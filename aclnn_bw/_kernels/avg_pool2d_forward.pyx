@@ -40,7 +40,7 @@ from aclnn_bw._kernels.rows cimport (
 )
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, bfloat, element, half, load, load_in_turn, real, scale, simd_divide, simd_plus_zero, store,
-    vector, zero,
+    sum_bytes, vec, vector, vector_half, zero,
 )
 from aclnn_bw._kernels.transpose cimport transpose
 
@@ -330,6 +330,26 @@ cdef void flat_band(const AvgPool2dForwardPlan* plan, const element* self__hw, e
         oh += m
 
 
+cdef inline bint pairs_in_vectors(element* to, const element* above, const element* below, double factor, int64_t n,
+                                  vec* width) noexcept nogil:
+    """The n windows of two rows, at least as many as a vector has lanes; whether the numbers were finite."""
+    cdef int64_t lanes = sizeof(vec) // sum_bytes(above)
+    cdef vec even, odd, lower_even, lower_odd
+    cdef vec wrong = zero(width)
+    cdef int64_t i = 0
+    while i < n:
+        i = least(i, n - lanes)
+        load_in_turn(above + 2 * i, &even, &odd)
+        load_in_turn(below + 2 * i, &lower_even, &lower_odd)
+        even = add(add(even, lower_even, above), add(odd, lower_odd, above), above)
+        simd_plus_zero(&even, sum_bytes(above))
+        even = scale(even, factor, above)
+        wrong = add(wrong, scale(even, 0, above), above)
+        store(to + i, even)
+        i += lanes
+    return all_finite(wrong)
+
+
 cdef void pairs_row(const AvgPool2dForwardPlan* plan, const element* self__hw, int64_t down, element* out__hw,
                     int64_t oh, int64_t n, const real* kind) noexcept nogil:
     """PAIRS: the n windows of row oh."""
@@ -338,26 +358,15 @@ cdef void pairs_row(const AvgPool2dForwardPlan* plan, const element* self__hw, i
     cdef element* to = out__hw + oh * plan.out_strides[2]
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef double factor = 1 / plan.divisor
-    cdef vector even, odd, lower_even, lower_odd, wrong
     cdef real average, column
-    cdef int64_t i = 0
-    cdef int64_t j
-    wrong = zero(<vector*>NULL)
-    while i + lanes <= n or (i < n and n >= lanes):
-        i = least(i, n - lanes)
-        load_in_turn(above + 2 * i, &even, &odd)
-        load_in_turn(below + 2 * i, &lower_even, &lower_odd)
-        even = add(add(even, lower_even, above), add(odd, lower_odd, above), above)
-        simd_plus_zero(&even, sizeof(real))
-        even = scale(even, factor, above)
-        wrong = add(wrong, scale(even, 0, above), above)
-        store(to + i, even)
-        i += lanes
+    cdef int64_t i, j
     if n >= lanes:
-        if all_finite(wrong):
+        if pairs_in_vectors(to, above, below, factor, n, <vector*>NULL):
             return
-        i = 0
-    while i < n:
+    elif VECTOR_BYTES > 16 and 2 * n >= lanes:
+        if pairs_in_vectors(to, above, below, factor, n, <vector_half*>NULL):
+            return
+    for i in range(n):
         average = 0
         for j in range(2):
             column = <real>0 + widened(above + 2 * i + j, &average)
@@ -367,7 +376,6 @@ cdef void pairs_row(const AvgPool2dForwardPlan* plan, const element* self__hw, i
         if average - average != 0:
             average = divided_first(plan, self__hw, down, 1, oh, i, average)
         narrow_row(to + i, <const real*>&average, 1)
-        i += 1
 
 
 cdef inline real small_sum(const element* source, int64_t down, int64_t along, int64_t rows, int64_t columns,

@@ -6,7 +6,7 @@ from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.avg_pool2d cimport Axis, window_length
 from aclnn_bw._core.avg_pool2d_forward cimport AvgPool2dForwardPlan
 from aclnn_bw._kernels.rows cimport widened
-from aclnn_bw._kernels.simd cimport VECTOR_BYTES, cell_8, element, real, simd_store, vector
+from aclnn_bw._kernels.simd cimport cell_8, element, real, simd_store, vec
 
 # The positions of a window that lie inside the image, along one axis.
 cdef struct Inside:
@@ -29,14 +29,14 @@ cdef inline real divisor_of(const AvgPool2dForwardPlan* plan, int64_t oh, int64_
                   * <double>window_length(&plan.w, ow, plan.count_include_pad))
 
 
-cdef inline bint all_finite(vector wrong) noexcept nogil:
+cdef inline bint all_finite(vec wrong) noexcept nogil:
     """Whether all numbers were whose products with zero `wrong` is the sum of. By its bits: gcc compares floating-point
     lanes one by one where it holds them in a register (PAIRS took 1.9 times as long)."""
     cdef cell_8[8] bits      # of the widest vectors
     cdef cell_8 some = 0
     cdef int64_t i
     simd_store(<cell_8*>bits, &wrong)
-    for i in range(VECTOR_BYTES // 8):
+    for i in range(<int64_t>(sizeof(vec) // 8)):
         some |= bits[i]
     return some == 0
 

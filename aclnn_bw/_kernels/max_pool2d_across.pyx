@@ -20,7 +20,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport LANES, LAST, MaxPool2d, MaxPool2dForwardPlan
+from aclnn_bw._core.max_pool2d cimport LANES, LAST, MaxPool2d, MaxPool2dForwardPlan, PoolAxis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport clear_share, make_words
@@ -44,86 +44,190 @@ cdef struct Work:
     int64_t width           # channels
 
 
+# Some windows of one shape, or one window of some vectors of channels. Distances in elements, but of places in bytes.
+cdef struct Windows:
+    int64_t many            # at most `windows_at_once`
+    int64_t rows            # in the image
+    int64_t columns
+    int64_t down            # between positions
+    int64_t along
+    int64_t apart           # between windows
+    int64_t to_apart        # between their maxima
+    int64_t places_apart
+    int64_t place_bytes
+    int64_t place           # of the first position
+    int64_t place_down
+    int64_t place_apart
+
+
 cdef inline int64_t channels_at_once(const real* compared) noexcept nogil:
-    """Two vectors do not wait for each other."""
     return least(2 * VECTOR_BYTES // <int64_t>sizeof(real), LANES)
 
 
-cdef inline void compare_window(const element* at, int64_t rows, int64_t columns, int64_t pitch, int64_t along,
-                                int64_t place, int64_t place_pitch, element* to, char* places, int64_t place_bytes,
+cdef inline int64_t windows_at_once(const real* compared) noexcept nogil:
+    """Of so many channels each: four vectors do not wait for each other."""
+    return quotient(4 * VECTOR_BYTES // <int64_t>sizeof(real), channels_at_once(compared))
+
+
+cdef inline void store_window(element* to, char* places, vector most, vector where, int64_t place, int64_t place_bytes,
+                              const real* compared) noexcept nogil:
+    """Of as many channels as a vector has lanes; `where` counts from `place` on."""
+    if element is bfloat:
+        simd_tidy_nans(&most)
+    store(to, most)
+    where = count(where, place, compared)
+    simd_cut(places, &where, sizeof(real), <size_t>place_bytes)
+
+
+cdef inline void compare_window(const Windows* at, const element* image, element* to, char* places,
                                 const real* compared) noexcept nogil:
-    """A window of `rows` x `columns` positions in the image, `pitch` and `along` elements apart."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef bint two = 2 * lanes <= LANES
-    cdef int64_t i
-    cdef vector most_0, most_1, where_0, where_1, here, value
+    cdef int64_t rows = at.rows
+    cdef int64_t columns
+    cdef const element* position
+    cdef vector most_a, most_b, where_a, where_b, here, value
     simd_zero(&here)
-    here = where_0 = where_1 = count(here, place, compared)
-    most_0 = most_1 = load(at, &value)
+    where_a = where_b = here
+    most_a = most_b = load(image, &value)
     if two:
-        most_1 = load(at + lanes, &value)
+        most_b = load(image + lanes, &value)
     while rows > 0:
-        for i in range(columns):
-            take_greater(&most_0, &where_0, load(at + i * along, &value), here, compared)
+        position = image
+        columns = at.columns
+        while columns > 0:
+            take_greater(&most_a, &where_a, load(position, &value), here, compared)
             if two:
-                take_greater(&most_1, &where_1, load(at + i * along + lanes, &value), here, compared)
+                take_greater(&most_b, &where_b, load(position + lanes, &value), here, compared)
             here = count(here, 1, compared)
-        at += pitch
-        here = count(here, place_pitch - columns, compared)
+            position += at.along
+            columns -= 1
+        image += at.down
+        here = count(here, at.place_down - at.columns, compared)
         rows -= 1
-    if element is bfloat:
-        simd_tidy_nans(&most_0)
-        simd_tidy_nans(&most_1)
-    store(to, most_0)
-    simd_cut(places, &where_0, sizeof(real), <size_t>place_bytes)
+    store_window(to, places, most_a, where_a, at.place, at.place_bytes, compared)
     if two:
-        store(to + lanes, most_1)
-        simd_cut(places + lanes * place_bytes, &where_1, sizeof(real), <size_t>place_bytes)
+        store_window(to + lanes, places + lanes * at.place_bytes, most_b, where_b, at.place, at.place_bytes, compared)
+
+
+cdef inline void compare_windows(const Windows* at, const element* image, element* to, char* places,
+                                 const real* compared) noexcept nogil:
+    """The first begins at `image`. Where there are not so many, the last one is worked on again and again."""
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef bint two = 2 * lanes <= LANES
+    cdef int64_t half = lanes if two else 0
+    cdef int64_t b = least(0 if two else 1, at.many - 1)
+    cdef int64_t c = least(1 if two else 2, at.many - 1)
+    cdef int64_t d = least(1 if two else 3, at.many - 1)
+    cdef int64_t at_b = b * at.apart + half
+    cdef int64_t at_c = c * at.apart
+    cdef int64_t at_d = d * at.apart + half
+    cdef int64_t rows = at.rows
+    cdef int64_t columns
+    cdef const element* position
+    cdef vector most_a, most_b, most_c, most_d, where_a, where_b, where_c, where_d, here, value
+    simd_zero(&here)
+    where_a = where_b = where_c = where_d = here
+    most_a = load(image, &value)
+    most_b = load(image + at_b, &value)
+    most_c = load(image + at_c, &value)
+    most_d = load(image + at_d, &value)
+    while rows > 0:
+        position = image
+        columns = at.columns
+        while columns > 0:
+            take_greater(&most_a, &where_a, load(position, &value), here, compared)
+            take_greater(&most_b, &where_b, load(position + at_b, &value), here, compared)
+            take_greater(&most_c, &where_c, load(position + at_c, &value), here, compared)
+            take_greater(&most_d, &where_d, load(position + at_d, &value), here, compared)
+            here = count(here, 1, compared)
+            position += at.along
+            columns -= 1
+        image += at.down
+        here = count(here, at.place_down - at.columns, compared)
+        rows -= 1
+    store_window(to, places, most_a, where_a, at.place, at.place_bytes, compared)
+    store_window(to + b * at.to_apart + half, places + b * at.places_apart + half * at.place_bytes, most_b, where_b,
+                 at.place + b * at.place_apart, at.place_bytes, compared)
+    store_window(to + c * at.to_apart, places + c * at.places_apart, most_c, where_c,
+                 at.place + c * at.place_apart, at.place_bytes, compared)
+    store_window(to + d * at.to_apart + half, places + d * at.places_apart + half * at.place_bytes, most_d, where_d,
+                 at.place + d * at.place_apart, at.place_bytes, compared)
+
+
+cdef inline int64_t whole_windows(const PoolAxis* axis) noexcept nogil:
+    """Those before the first that ends beyond the image."""
+    if axis.size + axis.pad < axis.kernel:
+        return 0
+    return least(axis.out, quotient(axis.size + axis.pad - axis.kernel, axis.stride) + 1)
 
 
 cdef void compare_rows(const MaxPool2dForwardPlan* plan, const Work* work, int64_t oh, int64_t end,
                        const element* stored, const real* compared) noexcept nogil:
     """The rows [oh, end) of windows."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t place_bytes = 2 if plan.coded else 4
-    cdef int64_t place_pitch = pool.w.size if pool.argmax else pool.w.kernel
     cdef char* places = work.places
-    cdef int64_t ow, top, left, ih, iw, rows, columns, place
+    cdef int64_t whole = whole_windows(&pool.w)
+    cdef int64_t ow, top, left, ih, iw
+    cdef const element* image
     cdef element* to
+    cdef Windows at
+    at.down = work.image_down
+    at.along = work.image_along
+    at.apart = pool.w.stride * work.image_along
+    at.to_apart = work.maxima_along
+    at.place_bytes = 2 if plan.coded else 4
+    at.places_apart = at.place_bytes * work.width
+    at.place_down = pool.w.size if pool.argmax else pool.w.kernel
+    at.place_apart = pool.w.stride if pool.argmax else 0
     while oh < end:
         top = oh * pool.h.stride - pool.h.pad
         ih = most(top, 0)
-        rows = least(top + pool.h.kernel, pool.h.size) - ih
+        at.rows = least(top + pool.h.kernel, pool.h.size) - ih
         to = <element*>work.maxima + oh * work.maxima_down
-        for ow in range(pool.w.out):
+        ow = 0
+        while ow < pool.w.out:
             left = ow * pool.w.stride - pool.w.pad
             iw = most(left, 0)
-            columns = least(left + pool.w.kernel, pool.w.size) - iw
-            place = ih * pool.w.size + iw if pool.argmax else (ih - top) * place_pitch + iw - left
-            compare_window(<const element*>work.image + ih * work.image_down + iw * work.image_along, rows, columns,
-                           work.image_down, work.image_along, place, place_pitch, to, places, place_bytes, compared)
-            to += work.maxima_along
-            places += place_bytes * work.width
+            at.many = least(whole - ow, windows_at_once(compared)) if left >= 0 and ow < whole else 1
+            at.columns = least(left + pool.w.kernel, pool.w.size) - iw
+            at.place = ih * pool.w.size + iw if pool.argmax else (ih - top) * at.place_down + iw - left
+            image = <const element*>work.image + ih * at.down + iw * at.along
+            if at.many == 1:
+                compare_window(&at, image, to, places, compared)
+            else:
+                compare_windows(&at, image, to, places, compared)
+            to += at.many * at.to_apart
+            places += at.many * at.places_apart
+            ow += at.many
         oh += 1
 
 
-cdef inline void last_window(const MaxPool2d* pool, const element* at, int64_t rows, int64_t columns, int64_t place,
-                             element* to, char* indices, int64_t channels, const real* compared) noexcept nogil:
+cdef inline void last_window(const MaxPool2d* pool, Windows* at, const element* image, element* to, char* indices,
+                             int64_t channels, const real* compared) noexcept nogil:
     """LAST: a window of all channels of a group."""
     cdef int64_t width = channels_at_once(compared)
     cdef bint wide = pool.index_item > <int64_t>sizeof(real)
-    cdef int32_t[LANES] places
+    cdef int32_t[4 * LANES] places
     cdef int64_t c = 0
     cdef int64_t i
+    at.apart = at.to_apart = width
+    at.place_bytes = 4 if wide or sizeof(real) == 4 else pool.index_item
+    at.places_apart = at.place_bytes * width
+    at.place_apart = 0
     while c < channels:
-        c = least(c, channels - width)
-        compare_window(at + c, rows, columns, pool.image_strides[2], pool.image_strides[3], place, pool.w.size, to + c,
-                       <char*>places if wide else indices + pool.index_item * c,
-                       4 if wide or sizeof(real) == 4 else pool.index_item, compared)
+        at.many = least(quotient(channels - c, width), windows_at_once(compared))
+        if at.many == 0:
+            at.many = 1
+            c = channels - width
+        if at.many == 1:
+            compare_window(at, image + c, to + c, <char*>places if wide else indices + pool.index_item * c, compared)
+        else:
+            compare_windows(at, image + c, to + c, <char*>places if wide else indices + pool.index_item * c, compared)
         if wide:
-            for i in range(width):
+            for i in range(at.many * width):
                 (<int64_t*>indices)[c + i] = places[i]
-        c += width
+        c += at.many * width
 
 
 cdef void last_rows(const MaxPool2d* pool, const element* image__hwc, element* pooled__hwc, char* indices__hwc,
@@ -132,17 +236,22 @@ cdef void last_rows(const MaxPool2d* pool, const element* image__hwc, element* p
     cdef int64_t ow, top, left, ih, iw
     cdef element* to
     cdef char* indices
+    cdef Windows at
+    at.down = pool.image_strides[2]
+    at.along = pool.image_strides[3]
+    at.place_down = pool.w.size
     while oh < end:
         top = oh * pool.h.stride - pool.h.pad
         ih = most(top, 0)
+        at.rows = least(top + pool.h.kernel, pool.h.size) - ih
         to = pooled__hwc + oh * pool.pooled_strides[2]
         indices = indices__hwc + oh * pool.index_strides[2] * pool.index_item
         for ow in range(pool.w.out):
             left = ow * pool.w.stride - pool.w.pad
             iw = most(left, 0)
-            last_window(pool, image__hwc + ih * pool.image_strides[2] + iw * pool.image_strides[3],
-                        least(top + pool.h.kernel, pool.h.size) - ih, least(left + pool.w.kernel, pool.w.size) - iw,
-                        ih * pool.w.size + iw, to, indices, channels, compared)
+            at.columns = least(left + pool.w.kernel, pool.w.size) - iw
+            at.place = ih * pool.w.size + iw
+            last_window(pool, &at, image__hwc + ih * at.down + iw * at.along, to, indices, channels, compared)
             to += pool.pooled_strides[3]
             indices += pool.index_strides[3] * pool.index_item
         oh += 1
