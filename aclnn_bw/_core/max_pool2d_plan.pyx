@@ -935,6 +935,11 @@ cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, 
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
 
 
+cdef bint compares_along(const PoolAxis* h, const PoolAxis* w) noexcept nogil:
+    """Whether ACROSS takes less time where windows share what each row of the image gives to them."""
+    return least(h.stride, h.kernel) * (w.kernel + 2) + 2 * h.kernel < h.kernel * w.kernel
+
+
 cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item) noexcept nogil:
     """The units and the scratch of ACROSS."""
     cdef MaxPool2d* pool = &plan.pool
@@ -957,6 +962,12 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t threads, int64_t it
     size = place(&plan.at_rows, size, pool.h.size * pool.w.size * LANES * item)
     size = place(&plan.at_maxima, size, windows * LANES * item)
     size = place(&plan.at_places, size, windows * LANES * 4)
+    plan.kept = 0
+    if compares_along(&pool.h, &pool.w):
+        # The rows of a window, and up to four that are made at a time.
+        plan.kept = round_up(pool.h.kernel + 3, 4)
+        size = place(&plan.at_best, size, plan.kept * pool.w.out * LANES * item)
+        size = place(&plan.at_labels, size, plan.kept * pool.w.out * LANES * most(item, 4))
     if plan.coded or pool.index_item == 8:
         # Codes, of which the last vector of a row reaches beyond it; or places that are widened.
         size = place(&plan.at_codes, size, LANES * (windows + LANES) * (2 if plan.coded else 4))

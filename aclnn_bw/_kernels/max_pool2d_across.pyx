@@ -79,7 +79,7 @@ cdef inline void store_window(element* to, char* places, vector most, vector whe
     simd_cut(places, &where, sizeof(real), <size_t>place_bytes)
 
 
-cdef inline void compare_window(const Windows* at, const element* image, element* to, char* places,
+cdef void compare_window(const Windows* at, const element* image, element* to, char* places,
                                 const real* compared) noexcept nogil:
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef bint two = 2 * lanes <= LANES
@@ -110,7 +110,7 @@ cdef inline void compare_window(const Windows* at, const element* image, element
         store_window(to + lanes, places + lanes * at.place_bytes, most_b, where_b, at.place, at.place_bytes, compared)
 
 
-cdef inline void compare_windows(const Windows* at, const element* image, element* to, char* places,
+cdef void compare_windows(const Windows* at, const element* image, element* to, char* places,
                                  const real* compared) noexcept nogil:
     """The first begins at `image`. Where there are not so many, the last one is worked on again and again."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
@@ -153,6 +153,56 @@ cdef inline void compare_windows(const Windows* at, const element* image, elemen
                  at.place + c * at.place_apart, at.place_bytes, compared)
     store_window(to + d * at.to_apart + half, places + d * at.places_apart + half * at.place_bytes, most_d, where_d,
                  at.place + d * at.place_apart, at.place_bytes, compared)
+
+
+cdef inline void compare_lines(const Windows* at, const element* lines, const real* wheres, int64_t slot,
+                               int64_t slots, element* to, char* places, const real* compared) noexcept nogil:
+    """Windows of which each row is compared, from the line `slot` on."""
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef bint two = 2 * lanes <= LANES
+    cdef int64_t half = lanes if two else 0
+    cdef int64_t b = least(0 if two else 1, at.many - 1)
+    cdef int64_t c = least(1 if two else 2, at.many - 1)
+    cdef int64_t d = least(1 if two else 3, at.many - 1)
+    cdef int64_t at_b = b * at.apart + half
+    cdef int64_t at_c = c * at.apart
+    cdef int64_t at_d = d * at.apart + half
+    cdef int64_t rows = at.rows
+    cdef const element* line = lines + slot * at.down
+    cdef const real* where = wheres + slot * at.down
+    cdef vector most_a, most_b, most_c, most_d, where_a, where_b, where_c, where_d, place, value
+    most_a = load(line, &value)
+    most_b = load(line + at_b, &value)
+    most_c = load(line + at_c, &value)
+    most_d = load(line + at_d, &value)
+    where_a = load(where, &value)
+    where_b = load(where + at_b, &value)
+    where_c = load(where + at_c, &value)
+    where_d = load(where + at_d, &value)
+    while rows > 1:
+        slot += 1
+        line += at.down
+        where += at.down
+        if slot == slots:
+            slot = 0
+            line = lines
+            where = wheres
+        place = load(where, &value)
+        take_greater(&most_a, &where_a, load(line, &value), place, compared)
+        place = load(where + at_b, &value)
+        take_greater(&most_b, &where_b, load(line + at_b, &value), place, compared)
+        place = load(where + at_c, &value)
+        take_greater(&most_c, &where_c, load(line + at_c, &value), place, compared)
+        place = load(where + at_d, &value)
+        take_greater(&most_d, &where_d, load(line + at_d, &value), place, compared)
+        rows -= 1
+    store_window(to, places, most_a, where_a, at.place, at.place_bytes, compared)
+    store_window(to + b * at.to_apart + half, places + b * at.places_apart + half * at.place_bytes, most_b, where_b,
+                 at.place, at.place_bytes, compared)
+    store_window(to + c * at.to_apart, places + c * at.places_apart, most_c, where_c, at.place, at.place_bytes,
+                 compared)
+    store_window(to + d * at.to_apart + half, places + d * at.places_apart + half * at.place_bytes, most_d, where_d,
+                 at.place, at.place_bytes, compared)
 
 
 cdef inline int64_t whole_windows(const PoolAxis* axis) noexcept nogil:
@@ -201,6 +251,69 @@ cdef void compare_rows(const MaxPool2dForwardPlan* plan, const Work* work, int64
             places += at.many * at.places_apart
             ow += at.many
         oh += 1
+
+
+cdef void compare_along(const MaxPool2dForwardPlan* plan, const Work* work, element* lines, real* wheres, int64_t row,
+                        int64_t rows, const real* compared) noexcept nogil:
+    """Of some rows of the image, up to `windows_at_once`, what of each lies in each window."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t ow, left, iw
+    cdef Windows at
+    at.many = rows
+    at.rows = 1
+    at.down = 0
+    at.along = work.image_along
+    at.apart = work.image_down
+    at.to_apart = pool.w.out * work.width
+    at.places_apart = at.to_apart * <int64_t>sizeof(real)
+    at.place_bytes = sizeof(real)
+    at.place_down = at.place_apart = pool.w.size if pool.argmax else pool.w.kernel
+    for ow in range(pool.w.out):
+        left = ow * pool.w.stride - pool.w.pad
+        iw = most(left, 0)
+        at.columns = least(left + pool.w.kernel, pool.w.size) - iw
+        at.place = row * at.place_down + (iw if pool.argmax else iw - left)
+        compare_windows(&at, <const element*>work.image + row * work.image_down + iw * at.along, lines,
+                        <char*>wheres, compared)
+        lines += work.width
+        wheres += work.width
+
+
+cdef void compare_plane(const MaxPool2dForwardPlan* plan, const Work* work, element* lines, real* wheres,
+                        const real* compared) noexcept nogil:
+    """All windows: each row of the image is compared along the row for all windows that it lies in, first."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t last = least((pool.h.out - 1) * pool.h.stride + pool.h.kernel - pool.h.pad, pool.h.size)
+    cdef int64_t down = pool.w.out * work.width
+    cdef int64_t made = 0
+    cdef int64_t oh, ow, top, ih, slot, rows
+    cdef element* to
+    cdef char* places = work.places
+    cdef Windows at
+    at.down = down
+    at.apart = work.width
+    at.to_apart = work.maxima_along
+    at.place_bytes = 2 if plan.coded else 4
+    at.places_apart = at.place_bytes * work.width
+    for oh in range(pool.h.out):
+        top = oh * pool.h.stride - pool.h.pad
+        ih = most(top, 0)
+        at.rows = least(top + pool.h.kernel, pool.h.size) - ih
+        while made < ih + at.rows:
+            rows = least(windows_at_once(compared), last - made)
+            slot = made % plan.kept
+            compare_along(plan, work, lines + slot * down, wheres + slot * down, made, rows, compared)
+            made += rows
+        slot = ih % plan.kept
+        at.place = 0 if pool.argmax else -top * pool.w.kernel
+        to = <element*>work.maxima + oh * work.maxima_down
+        ow = 0
+        while ow < pool.w.out:
+            at.many = least(windows_at_once(compared), pool.w.out - ow)
+            compare_lines(&at, lines + ow * work.width, wheres + ow * work.width, slot, plan.kept, to, places, compared)
+            to += at.many * at.to_apart
+            places += at.many * at.places_apart
+            ow += at.many
 
 
 cdef inline void last_window(const MaxPool2d* pool, Windows* at, const element* image, element* to, char* indices,
@@ -383,7 +496,10 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
                          pool.image_strides, pool.h.size, pool.w.size, channels, pool.h.out, pool.h.kernel,
                          pool.h.stride, pool.h.pad, work.image_end)
         work.maxima = <char*>(out__chw + lane if plan.maxima_last else maxima - oh * work.maxima_down)
-        compare_rows(plan, work, oh, oh + rows, out__chw, compared)
+        if pool.algorithm != LAST and plan.kept > 0:
+            compare_plane(plan, work, <element*>(scratch + plan.at_best), <real*>(scratch + plan.at_labels), compared)
+        else:
+            compare_rows(plan, work, oh, oh + rows, out__chw, compared)
         # Of the channels that are worked on again nothing is stored but where they lie.
         skip = least(most(-lane, 0), channels)
         channels -= skip
