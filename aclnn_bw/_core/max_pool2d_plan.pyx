@@ -845,6 +845,11 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
     return SUCCESS
 
 
+cdef bint compares_along(const PoolAxis* h, const PoolAxis* w) noexcept nogil:
+    """Whether it takes less time where windows share what each row of the image gives to them."""
+    return least(h.stride, h.kernel) * (w.kernel + 2) + 2 * h.kernel < h.kernel * w.kernel
+
+
 cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nogil:
     """The scratch of the forward; EACH needs none."""
     cdef MaxPool2d* pool = &plan.pool
@@ -871,11 +876,12 @@ cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nog
         plan.kept = least(plan.kept, (pool.band - 1) * h.stride + h.kernel) if w.kernel <= MOST_COLUMNS else 1
         if plan.kept >= h.kernel:
             plan.lines = quotient(plan.kept - h.kernel, h.stride) + 1
+            plan.along = compares_along(h, w)
     size = place(&plan.at_rows, size, plan.kept * slot)
     size = place(&plan.at_cells, size, w.size * real)
     size = place(&plan.at_maxima, size, plan.lines * row)
-    size = place(&plan.at_best, size, row)
-    size = place(&plan.at_labels, size, row)
+    size = place(&plan.at_best, size, (plan.kept if plan.along else 1) * row)
+    size = place(&plan.at_labels, size, (plan.kept if plan.along else 1) * row)
     size = place(&plan.at_starts, size, row)
     size = place(&plan.at_firsts, size, row)
     size = place(&plan.at_places, size, plan.lines * plan.row_pitch * 4)
@@ -935,11 +941,6 @@ cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, 
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
 
 
-cdef bint compares_along(const PoolAxis* h, const PoolAxis* w) noexcept nogil:
-    """Whether ACROSS takes less time where windows share what each row of the image gives to them."""
-    return least(h.stride, h.kernel) * (w.kernel + 2) + 2 * h.kernel < h.kernel * w.kernel
-
-
 cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item) noexcept nogil:
     """The units and the scratch of ACROSS."""
     cdef MaxPool2d* pool = &plan.pool
@@ -962,8 +963,8 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t threads, int64_t it
     size = place(&plan.at_rows, size, pool.h.size * pool.w.size * LANES * item)
     size = place(&plan.at_maxima, size, windows * LANES * item)
     size = place(&plan.at_places, size, windows * LANES * 4)
-    plan.kept = 0
-    if compares_along(&pool.h, &pool.w):
+    plan.along = compares_along(&pool.h, &pool.w)
+    if plan.along:
         # The rows of a window, and up to four that are made at a time.
         plan.kept = round_up(pool.h.kernel + 3, 4)
         size = place(&plan.at_best, size, plan.kept * pool.w.out * LANES * item)

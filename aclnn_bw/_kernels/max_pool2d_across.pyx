@@ -496,7 +496,7 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
                          pool.image_strides, pool.h.size, pool.w.size, channels, pool.h.out, pool.h.kernel,
                          pool.h.stride, pool.h.pad, work.image_end)
         work.maxima = <char*>(out__chw + lane if plan.maxima_last else maxima - oh * work.maxima_down)
-        if pool.algorithm != LAST and plan.kept > 0:
+        if plan.along:
             compare_plane(plan, work, <element*>(scratch + plan.at_best), <real*>(scratch + plan.at_labels), compared)
         else:
             compare_rows(plan, work, oh, oh + rows, out__chw, compared)

@@ -45,7 +45,7 @@ from libc.string cimport memcpy, memset
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
 from aclnn_bw._core.max_pool2d cimport EACH, LANES, MOST_COLUMNS, SCAN, MaxPool2d, MaxPool2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
-from aclnn_bw._kernels.max_pool2d_forward_windows cimport Pass, compare, split_pairs
+from aclnn_bw._kernels.max_pool2d_forward_windows cimport Pass, compare, join_rows, split_pairs
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
 from aclnn_bw._kernels.max_pool2d_words cimport clear_share, make_words
 from aclnn_bw._kernels.planes cimport turn_any
@@ -233,6 +233,21 @@ cdef void compare_parts(const MaxPool2dForwardPlan* plan, Pass* p, element* to, 
     p.top = top
 
 
+cdef void compare_along(const MaxPool2dForwardPlan* plan, Pass* p, element* to, char* places, const real* image,
+                        real* best, real* labels, const real* starts, const real* firsts) noexcept nogil:
+    """As compare_rows: each row of the image is compared along the row for all windows that it lies in, first."""
+    cdef Pass along = p[0]
+    along.rows = p.high - p.low
+    along.top = p.low
+    along.down = along.kernel = 1
+    along.across = 0
+    along.to_down = along.places_down = 0
+    along.begins = True
+    along.ends = False
+    compare_rows(&along, to, places, image, best, labels, starts, firsts)
+    join_rows(p, plan.pool.h.size, to, places, <const real*>best, <const real*>labels)
+
+
 cdef void set_bits(char* words, const int32_t* places, int64_t pitch, unsigned bit, int64_t n) noexcept nogil:
     """words[places[i]*pitch + i] |= bit, at any address."""
     cdef uint16_t word
@@ -282,7 +297,7 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     cdef element* narrow = <element*>(work.scratch + plan.at_maxima)
     cdef char* wide = work.scratch + plan.at_places
     cdef int64_t n = plan.pool.w.out
-    cdef bint whole = plan.pool.kernel_size <= WHOLE and plan.kept >= plan.pool.h.kernel
+    cdef bint whole = plan.along or (plan.pool.kernel_size <= WHOLE and plan.kept >= plan.pool.h.kernel)
     cdef bint full = whole and n >= VECTOR_BYTES // <int64_t>sizeof(real)   # vectors of windows end in their row
     cdef bint direct = full and plan.pool.pooled_strides[3] == 1
     cdef bint straight = full and work.straight
@@ -299,6 +314,7 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
     p.across = 0 if plan.pool.argmax else plan.pool.w.kernel
     p.to_down = plan.pool.pooled_strides[2] if direct else plan.row_pitch
     p.places_down = 2 * n if plan.coded else down if straight else 4 * plan.row_pitch
+    p.best_down = plan.row_pitch
     p.coded = plan.coded
     find_offsets(plan, &p, 0)
     while rows > 0:
@@ -319,7 +335,10 @@ cdef void pass_rows(const MaxPool2dForwardPlan* plan, const Work* work, const el
                 p.place = -plan.pool.w.pad if plan.pool.argmax else 0
                 p.step = p.pitch - p.columns + 1
                 p.begins = p.ends = True
-                compare_rows(&p, to, places, <const real*>image, best, labels, starts, firsts)
+                if plan.along:
+                    compare_along(plan, &p, to, places, <const real*>image, best, labels, starts, firsts)
+                else:
+                    compare_rows(&p, to, places, <const real*>image, best, labels, starts, firsts)
             else:
                 compare_parts(plan, &p, to, places, <const real*>image, best, labels, starts, firsts)
         for i in range(lines):

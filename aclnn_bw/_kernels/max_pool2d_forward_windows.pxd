@@ -36,6 +36,7 @@ cdef struct Pass:
     int64_t step                # from the place of the last of these columns to that of the next row's first
     int64_t to_down             # elements from a row of maxima to the next
     int64_t places_down         # bytes from a row of places to the next
+    int64_t best_down           # elements from a row of what is stored if it does not end to the next
     bint begins                 # with the windows' first positions
     bint ends                   # with their last
     bint coded
@@ -111,6 +112,51 @@ cdef inline void compare(const Pass* p, int64_t columns, bint whole, element* to
             if whole:
                 # In parts it would wait for what was stored just before.
                 i = least(i, n - lanes)
+        top += p.down
+        to += p.to_down
+        places += p.places_down
+        best += p.best_down
+        labels += p.best_down
+        lines -= 1
+
+
+cdef inline void join_rows(const Pass* p, int64_t size, element* to, char* places, const real* best,
+                           const real* labels) noexcept nogil:
+    """Rows of windows, made of what they have in each row of the image, which has `size`; the places of a window count
+    from the place of its first row on."""
+    cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
+    cdef int64_t n = p.windows
+    cdef int64_t top = p.top
+    cdef int64_t lines = p.rows
+    cdef int64_t i, ih, rows
+    cdef const real* row
+    cdef const real* label
+    cdef vector maximum, where, here
+    while lines > 0:
+        ih = most(top, 0)
+        i = 0
+        while i < n:
+            if n >= lanes:
+                i = least(i, n - lanes)
+            rows = least(top + p.kernel, size) - ih
+            row = best + (ih - p.held) * p.best_down + i
+            label = labels + (ih - p.held) * p.best_down + i
+            maximum = load_cells(row, &maximum)
+            where = load_cells(label, &where)
+            while rows > 1:
+                row += p.best_down
+                label += p.best_down
+                take_greater(&maximum, &where, load_cells(row, &here), load_cells(label, &here), best)
+                rows -= 1
+            where = count(where, -top * p.across, best)
+            if element is bfloat:
+                simd_tidy_nans(&maximum)
+            store(to + i, maximum)
+            if p.coded:
+                simd_cut(places + 2 * i, &where, sizeof(real), 2)
+            else:
+                simd_cut(places + 4 * i, &where, sizeof(real), 4)
+            i += lanes
         top += p.down
         to += p.to_down
         places += p.places_down
