@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.avg_pool2d cimport (
-    ALLOW_FP32_DOWN_PRECISION, LANES, USE_FP16, USE_HF32, by_item, constant_length, is_doubled, make_axis,
+    ALLOW_FP32_DOWN_PRECISION, LANES, USE_FP16, USE_HF32, by_item, constant_length, is_doubled, lay_flat, make_axis,
     window_length,
 )
 from aclnn_bw._core.checks cimport addressable, length_between, none_zero_but_batch, shape_made, slot_of
@@ -385,9 +385,10 @@ cdef int plan_forward(const Context* context, const Arguments* c, const Attribut
     plain_strides(out, &plan.out_strides[4 - rank])
     plan.source_bytes = reach_of(self)
     plan.channels = self.dims[rank - 3]
-    planes = images * plan.channels
     plan.h = make_axis(self.dims[rank - 2], pooled[0], a.kernel[0], a.stride[0], a.pad[0])
     plan.w = make_axis(self.dims[rank - 1], pooled[1], a.kernel[1], a.stride[1], a.pad[1])
+    lay_flat(&plan.h, &plan.w, plan.self_strides, plan.out_strides, &plan.channels, 7)
+    planes = images * plan.channels
     if plan.h.out == 1:
         plan.h.stride = 1
     if plan.w.out == 1:
