@@ -153,9 +153,9 @@ cdef inline bint constant_length(const Axis* axis, bint include_pad) noexcept no
 
 cdef inline void lay_flat(Axis* h, Axis* w, int64_t* strides, int64_t* others, int64_t* channels,
                           int64_t widest) noexcept nogil:
-    """Windows that are the positions of the image, in rows of up to `widest`: make one row of a plane whose rows lie end
-    to end in both tensors, and of an image whose planes do if it is short or they are. Else a loop would be as short as
-    a row (to 4 times as fast). The strides are of n, c, h, w."""
+    """Windows that are the positions of the image, in rows of up to `widest`: make one row of a plane whose rows lie
+    end to end in both tensors, and of an image whose planes do if it is short or they are. Else a loop would be as
+    short as a row (to 4 times as fast). The strides are of n, c, h, w."""
     cdef int64_t n = h.size * w.size
     if (w.size > widest or n == 1 or h.full_kernel > 1 or w.full_kernel > 1 or h.full_stride > 1 or w.full_stride > 1
             or strides[3] != 1 or others[3] != 1 or strides[2] != w.size or others[2] != w.size):

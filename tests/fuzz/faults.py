@@ -1005,7 +1005,7 @@ FAULTS = [
     Fault(_ACROSS, "word |= <uint16_t>(1 << (lane + c))",
           "word |= <uint16_t>(1 << (lane + c - FAULT * (lane + c == 15)))",
           "ACROSS: the bit of the last channel of a word"),
-    Fault(_ACROSS, "        simd_tidy_nans(&most)\n", "        if not FAULT:\n            simd_tidy_nans(&most)\n",
+    Fault(_ACROSS, "        simd_tidy_nans(&maximum)\n", "        if not FAULT:\n            simd_tidy_nans(&maximum)\n",
           "ACROSS: a NaN of bfloat16 becomes another number"),
     Fault(_ACROSS, "(<int64_t*>(to + c * apart + i * along))[0] = places[i * width + c]",
           "(<int64_t*>(to + c * apart + i * along))[0] = places[i * width + c - FAULT * (c == 7)]",
