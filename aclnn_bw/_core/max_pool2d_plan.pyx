@@ -68,6 +68,8 @@ cdef enum:
     ACROSS_BYTES = 1048576          # of the planes of 16 channels: half of what a thread may take
     ACROSS_NARROW = 131072          # the same where vectors have 16 bytes
     ACROSS_WINDOWS = 1024
+    LAST_LINES = 2048               # windows of all kernel rows: what is compared along them stays in the caches
+    LAST_KERNELS = 4                # kernels' height: rows of the image of a band of LAST, if they are compared first
     LAST_ROW = 1024                 # windows: their maxima and places stay in the L2 cache
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
@@ -941,6 +943,16 @@ cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, 
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
 
 
+cdef int64_t place_lines(MaxPool2dForwardPlan* plan, int64_t size, int64_t item) noexcept nogil:
+    """Room for the rows of a window, and up to four that are made at a time, if they are compared along rows."""
+    cdef int64_t line = plan.pool.w.out * LANES
+    if plan.along:
+        plan.kept = round_up(plan.pool.h.kernel + 3, 4)
+        size = place(&plan.at_best, size, plan.kept * line * item)
+        size = place(&plan.at_labels, size, plan.kept * line * most(item, 4))
+    return size
+
+
 cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item) noexcept nogil:
     """The units and the scratch of ACROSS."""
     cdef MaxPool2d* pool = &plan.pool
@@ -964,11 +976,7 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t threads, int64_t it
     size = place(&plan.at_maxima, size, windows * LANES * item)
     size = place(&plan.at_places, size, windows * LANES * 4)
     plan.along = compares_along(&pool.h, &pool.w)
-    if plan.along:
-        # The rows of a window, and up to four that are made at a time.
-        plan.kept = round_up(pool.h.kernel + 3, 4)
-        size = place(&plan.at_best, size, plan.kept * pool.w.out * LANES * item)
-        size = place(&plan.at_labels, size, plan.kept * pool.w.out * LANES * most(item, 4))
+    size = place_lines(plan, size, item)
     if plan.coded or pool.index_item == 8:
         # Codes, of which the last vector of a row reaches beyond it; or places that are widened.
         size = place(&plan.at_codes, size, LANES * (windows + LANES) * (2 if plan.coded else 4))
@@ -1003,7 +1011,8 @@ cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item
     cdef int64_t windows
     plan.sharing = LANES
     plan.maxima_last = pool.pooled_strides[1] == 1
-    plan.indices_last = results_last(pool)
+    plan.along = compares_along(&pool.h, &pool.w) and pool.w.out * pool.h.kernel <= LAST_LINES
+    plan.indices_last = results_last(pool) and not plan.along
     pool.algorithm = LAST
     pool.lanes = group_channels(pool.channels, pool.channels, ceil_div(
         UNITS_PER_THREAD * threads, batch * ceil_div(pool.h.out, LEAST_BAND)) if threads > 1 else 1)
@@ -1012,8 +1021,12 @@ cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item
     if plan.indices_last:
         split_rows(pool, pool.h.out, pool.h.out, threads, 0)
         return 0
-    windows = split_rows(pool, pool.h.out, most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES)),
-                         threads, 0) * pool.w.out
+    windows = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
+    if plan.along:
+        # The first rows of a band are compared with what the band before has compared, too.
+        windows = most(windows, ceil_div(LAST_KERNELS * pool.h.kernel, pool.h.stride))
+    windows = split_rows(pool, pool.h.out, windows, threads, 0) * pool.w.out
+    size = place_lines(plan, size, item)
     if not plan.maxima_last:
         size = place(&plan.at_maxima, size, windows * LANES * item)
     size = place(&plan.at_places, size, windows * LANES * 4)

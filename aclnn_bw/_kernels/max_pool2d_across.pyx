@@ -263,29 +263,31 @@ cdef void compare_along(const MaxPool2dForwardPlan* plan, const Work* work, elem
         wheres += work.width
 
 
-cdef void compare_plane(const MaxPool2dForwardPlan* plan, const Work* work, element* lines, real* wheres,
-                        const real* compared) noexcept nogil:
-    """All windows: each row of the image is compared along the row for all windows that it lies in, first."""
+cdef void compare_band(const MaxPool2dForwardPlan* plan, const Work* work, element* lines, real* wheres, int64_t oh,
+                       int64_t end, const real* compared) noexcept nogil:
+    """The rows [oh, end) of windows: each row of the image is compared along the row for all windows that it lies in,
+    first."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t last = least((pool.h.out - 1) * pool.h.stride + pool.h.kernel - pool.h.pad, pool.h.size)
+    cdef int64_t first = most(oh * pool.h.stride - pool.h.pad, 0)
+    cdef int64_t last = least((end - 1) * pool.h.stride + pool.h.kernel - pool.h.pad, pool.h.size)
     cdef int64_t down = pool.w.out * work.width
-    cdef int64_t made = 0
-    cdef int64_t oh, ow, top, ih, slot, rows
+    cdef int64_t made = first
+    cdef int64_t ow, top, ih, slot, rows
     cdef element* to
     cdef char* places = work.places
     cdef Windows at
     at.down = down
     at.place_bytes = 2 if plan.coded else 4
-    for oh in range(pool.h.out):
+    for oh in range(oh, end):
         top = oh * pool.h.stride - pool.h.pad
         ih = most(top, 0)
         at.rows = least(top + pool.h.kernel, pool.h.size) - ih
         while made < ih + at.rows:
             rows = least(windows_at_once(compared), last - made)
-            slot = made % plan.kept
+            slot = (made - first) % plan.kept
             compare_along(plan, work, lines + slot * down, wheres + slot * down, made, rows, compared)
             made += rows
-        slot = ih % plan.kept
+        slot = (ih - first) % plan.kept
         at.place = 0 if pool.argmax else -top * pool.w.kernel
         to = <element*>work.maxima + oh * work.maxima_down
         for ow in range(pool.w.out):
@@ -360,7 +362,14 @@ cdef void store_indices(const MaxPool2d* pool, const int32_t* places, int64_t wi
         n *= rows
         rows = 1
     while rows > 0:
-        if along == 4:
+        if pool.index_strides[1] == 1:
+            for i in range(n):
+                if apart == 4:
+                    memcpy(to + i * along, places + i * width, <size_t>channels * 4)
+                else:
+                    for c in range(channels):
+                        (<int64_t*>(to + i * along))[c] = places[i * width + c]
+        elif along == 4:
             turn(to, pool.index_strides[1], places, width, n, channels, 4, NULL)
         elif along == 8 and pool.index_item == 8:
             turn(turned, n, places, width, n, channels, 4, NULL)
@@ -475,7 +484,8 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
                          pool.h.stride, pool.h.pad, work.image_end)
         work.maxima = <char*>(out__chw + lane if plan.maxima_last else maxima - oh * work.maxima_down)
         if plan.along:
-            compare_plane(plan, work, <element*>(scratch + plan.at_best), <real*>(scratch + plan.at_labels), compared)
+            compare_band(plan, work, <element*>(scratch + plan.at_best), <real*>(scratch + plan.at_labels), oh, oh + rows,
+                         compared)
         else:
             compare_rows(plan, work, oh, oh + rows, out__chw, compared)
         # Of the channels that are worked on again nothing is stored but where they lie.
