@@ -68,8 +68,8 @@ cdef enum:
     ACROSS_BYTES = 1048576          # of the planes of 16 channels: half of what a thread may take
     ACROSS_NARROW = 131072          # the same where vectors have 16 bytes
     ACROSS_WINDOWS = 1024
-    LAST_LINES = 2048               # windows of all kernel rows: what is compared along them stays in the caches
-    LAST_KERNELS = 4                # kernels' height: rows of the image of a band of LAST, if they are compared first
+    KEPT_WINDOWS = 2048             # of 16 channels: what is compared along rows stays in the caches
+    LAST_KERNELS = 2                # kernels' height: rows of the image of a band of LAST, if they are compared first
     LAST_ROW = 1024                 # windows: their maxima and places stay in the L2 cache
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
@@ -943,11 +943,16 @@ cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, 
             and pool.h.out * pool.w.out <= ACROSS_WINDOWS)
 
 
+cdef void choose_along(MaxPool2dForwardPlan* plan) noexcept nogil:
+    """ACROSS and LAST: whether they compare along rows."""
+    plan.kept = round_up(plan.pool.h.kernel + 3, 4)
+    plan.along = compares_along(&plan.pool.h, &plan.pool.w) and plan.pool.w.out <= quotient(KEPT_WINDOWS, plan.kept)
+
+
 cdef int64_t place_lines(MaxPool2dForwardPlan* plan, int64_t size, int64_t item) noexcept nogil:
-    """Room for the rows of a window, and up to four that are made at a time, if they are compared along rows."""
+    """ACROSS and LAST: room for a window's rows, and up to four that are made at a time, if they compare along rows."""
     cdef int64_t line = plan.pool.w.out * LANES
     if plan.along:
-        plan.kept = round_up(plan.pool.h.kernel + 3, 4)
         size = place(&plan.at_best, size, plan.kept * line * item)
         size = place(&plan.at_labels, size, plan.kept * line * most(item, 4))
     return size
@@ -975,7 +980,7 @@ cdef int64_t plan_across(MaxPool2dForwardPlan* plan, int64_t threads, int64_t it
     size = place(&plan.at_rows, size, pool.h.size * pool.w.size * LANES * item)
     size = place(&plan.at_maxima, size, windows * LANES * item)
     size = place(&plan.at_places, size, windows * LANES * 4)
-    plan.along = compares_along(&pool.h, &pool.w)
+    choose_along(plan)
     size = place_lines(plan, size, item)
     if plan.coded or pool.index_item == 8:
         # Codes, of which the last vector of a row reaches beyond it; or places that are widened.
@@ -1011,7 +1016,7 @@ cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item
     cdef int64_t windows
     plan.sharing = LANES
     plan.maxima_last = pool.pooled_strides[1] == 1
-    plan.along = compares_along(&pool.h, &pool.w) and pool.w.out * pool.h.kernel <= LAST_LINES
+    choose_along(plan)
     plan.indices_last = results_last(pool) and not plan.along
     pool.algorithm = LAST
     pool.lanes = group_channels(pool.channels, pool.channels, ceil_div(

@@ -7,15 +7,17 @@ a row leave them empty. Here a window is compared position by position, all chan
 planes of up to 16 channels for that, of as many images as have no more together, but not the rows between windows, and
 maxima and places back. A comparison waits for the one before, so windows of one shape that are neighbours in a row are
 compared in turn, up to four vectors (1.0 to 1.9 times as fast); and of large kernels each row of the image is compared
-once for all windows that it lies in, and windows are joined from their rows (1.2 to 5 times). LAST finds the channels side by side in self, 16 or more; the last ones that are worked on at a
-time overlap those before. Where they lie so in out, and in indices, maxima and places are stored as they are; else they
-become planes, or codes of words, row band by row band.
+once for all windows that it lies in, and windows are joined from their rows (1.2 to 5 times). LAST finds the channels
+side by side in self, 16 or more; the last ones that are worked on at a time overlap those before. Where they lie so in
+out, and in indices, maxima and places are stored as they are; else they become planes, or codes of words, row band by
+row band.
 
 Bounds. Windows begin and end in the image, and the scratch holds each position and each window of what is not worked on
 where it lies, for as many channels as are worked on at a time, and of rows that are compared first the kernel's and up
-to three more, row r as line r % `kept`; groups of them begin at multiples of four, as `kept` is one. Lanes beyond the last channel hold zeros, or what was
-there before, and are not stored. Codes and words lie as in max_pool2d_forward.pyx. Phase 1 has proved the shapes, and
-that all windows of a unit of ACROSS are one band. Of LAST no lane is beyond the last channel.
+to three more, row r of a band as line r % `kept`; they are made four at a time, and `kept` is a multiple of four. Lanes
+beyond the last channel hold zeros, or what was there before, and are not stored. Codes and words lie as in
+max_pool2d_forward.pyx. Phase 1 has proved the shapes, and that all windows of a unit of ACROSS are one band. Of LAST no
+lane is beyond the last channel.
 
 `python -m benchmarks.sweep` measures.
 """
@@ -484,8 +486,8 @@ cdef void compare_group(const MaxPool2dForwardPlan* plan, Work* work, const elem
                          pool.h.stride, pool.h.pad, work.image_end)
         work.maxima = <char*>(out__chw + lane if plan.maxima_last else maxima - oh * work.maxima_down)
         if plan.along:
-            compare_band(plan, work, <element*>(scratch + plan.at_best), <real*>(scratch + plan.at_labels), oh, oh + rows,
-                         compared)
+            compare_band(plan, work, <element*>(scratch + plan.at_best), <real*>(scratch + plan.at_labels), oh,
+                         oh + rows, compared)
         else:
             compare_rows(plan, work, oh, oh + rows, out__chw, compared)
         # Of the channels that are worked on again nothing is stored but where they lie.

@@ -14,8 +14,8 @@ A row of the image is split into phases in the scratch, element j of phase r bei
 of all windows of a row at kernel column kw are then phase kw % sW from element kw // sW on. As many rows are split at a
 time as the scratch has room for, without those between windows, and then all their windows are compared, a vector of
 windows with all kernel rows in registers. Large kernels are compared along each row of the image first, once for all
-windows that it lies in, and the rows of windows joined from that; the order is the same. Places begin at 0, or for an argmax mask at the window's corner, and grow
-by one from column to column.
+windows that it lies in, and the rows of windows joined from that; the order is the same. Places begin at 0, or for an
+argmax mask at the window's corner, and grow by one from column to column.
 
 Bounds. Image rows are read at ih in [0, H), and of a row the columns [0, W) (max_pool2d_forward_windows.pxd). A row of
 phases has room for every window and every step of the kernel, and for a vector more: what vectors read beyond the last
@@ -28,7 +28,7 @@ there to the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has
 | path | when | why |
 |---|---|---|
 | PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
-| . along rows | kernels that reach over their stride, from 4x4 on | a row of the image is compared once: 1 to 7.6 times |
+| . along rows | kernels far beyond their stride, from 4x4 on | a row of the image is compared once: 1 to 7.6 times |
 | . in parts | others over 24 positions, or too many rows for the scratch | a vector waits for each comparison |
 | SCAN | large strides, rows of fewer windows | one window after the other |
 | ACROSS (max_pool2d_across.pyx) | channels, of some images too, in small planes | lanes hold channels |
