@@ -222,6 +222,50 @@ def test_the_workspace_of_packed_indices(shape, kernel, padding, last):
             assert executor.explain().units <= max(8 * threads, shape[1] // 16 * -(-shape[2] // rows) * 4)
 
 
+@pytest.mark.parametrize("layout", ["planes", "channels_last", "channels_last_to_planes"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "padding"),
+    [((1, 16, 4, 4), (1000001, 5), (500000, 2)), ((1, 16, 8, 8), (20001, 9), (10000, 4)),
+     ((1, 16, 500, 62), (485, 33), (0, 16)), ((1, 16, 128, 64), (113, 33), (0, 16)),
+     ((1, 16, 250, 64), (240, 33), (0, 16)), ((1, 16, 30, 408), (5, 9), 0), ((1, 16, 64, 250), (5, 5), 2),
+     ((1, 16, 200, 120), 13, 6), ((1, 3, 500, 500), 9, 4)],
+    ids=str,
+)  # fmt: skip
+def test_the_workspace_of_rows_that_are_compared_first(shape, kernel, padding, dtype, layout):
+    """It follows neither the kernel's height nor the row."""
+    pool = Pool(shape, kernel, 1, padding)
+    tensors = [(shape, dtype), (pool.output_shape, dtype), (pool.output_shape, np.int64)]
+    planes = [np.empty(*each) for each in tensors]
+    last = [np.moveaxis(np.empty((n, h, w, c), of), -1, 1) for (n, c, h, w), of in tensors]
+    x = planes[0] if layout == "planes" else last[0]
+    out, indices = last[1:] if layout == "channels_last" else planes[1:]
+    for threads in (1, 3):
+        with a.soc("Host"), a.num_threads(threads):
+            size, _ = a.aclnnMaxPool2dWithIndicesGetWorkspaceSize(x, *pool.lists, out, indices)
+        assert size <= threads * ((2 << 20) + 64 * max(shape[-1], pool.output_shape[-1]))
+
+
+@every_dtype
+@every_index
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("kernel", [(41, 5), (9, 41), (7, 9), 13], ids=str)
+@pytest.mark.parametrize("shape", [(1, 19, 8, 9), (2, 3, 30, 40), (1, 32, 60, 21)], ids=str)
+def test_kernels_that_reach_over_the_image(rng, shape, kernel, last, index, dtype):
+    """Rows are compared once for all windows that they are in, however many of them there are."""
+    pool = Pool(shape, kernel, 1, tuple(k // 2 for k in np.broadcast_to(kernel, 2).tolist()))
+    x = np.round(rng.standard_normal(shape).astype(np.float32), 1).astype(DTYPES[dtype])
+    x[rng.random(shape) < 0.02] = np.nan
+    expected, places = max_pool2d(x.astype(np.float64), *pool[1:])
+    if last:
+        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+    out = np.empty_like(x, shape=pool.output_shape)
+    found = np.empty_like(x, dtype=index, shape=pool.output_shape)
+    a.max_pool2d_with_indices(x, *pool.attributes, out=out, indices=found)
+    assert np.array_equal(out.astype(np.float64), expected, equal_nan=True)
+    assert np.array_equal(found, places)
+
+
 @every_dtype
 @every_index
 @pytest.mark.parametrize(

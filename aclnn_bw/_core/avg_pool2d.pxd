@@ -151,20 +151,27 @@ cdef inline bint constant_length(const Axis* axis, bint include_pad) noexcept no
             and length == window_length(axis, axis.out - 1, include_pad))
 
 
-cdef inline void lay_flat(Axis* h, Axis* w, int64_t* strides, int64_t* others, int64_t* channels,
-                          int64_t widest) noexcept nogil:
+cdef inline void lay_flat(Axis* h, Axis* w, int64_t* strides, int64_t* others, int64_t* channels, int64_t widest,
+                          int64_t longest) noexcept nogil:
     """Windows that are the positions of the image, in rows of up to `widest`: make one row of a plane whose rows lie
-    end to end in both tensors, and of an image whose planes do if it is short or they are. Else a loop would be as
-    short as a row (to 4 times as fast). The strides are of n, c, h, w."""
+    end to end in both tensors, and of as many planes that do as divide the channels and are no longer than `longest`.
+    Else a loop would be as short as a row (to 4 times as fast). The strides are of n, c, h, w."""
     cdef int64_t n = h.size * w.size
+    cdef int64_t together = 1
+    cdef int64_t tries = 64
     if (w.size > widest or n == 1 or h.full_kernel > 1 or w.full_kernel > 1 or h.full_stride > 1 or w.full_stride > 1
             or strides[3] != 1 or others[3] != 1 or strides[2] != w.size or others[2] != w.size):
         return
-    if strides[1] == n and others[1] == n and (n < 64 or n <= 4096 // most(channels[0], 1)):
-        n *= channels[0]
-        channels[0] = 1
-        strides[1] = strides[0]
-        others[1] = others[0]
+    if strides[1] == n and others[1] == n:
+        together = most(1, least(channels[0], quotient(longest, n)))
+        while quotient(channels[0], together) * together != channels[0]:
+            tries -= 1
+            together = together - 1 if tries > 0 else 1
+    n *= together
+    channels[0] = quotient(channels[0], together)
+    if together > 1:
+        strides[1] = strides[0] if channels[0] == 1 else n
+        others[1] = others[0] if channels[0] == 1 else n
     strides[2] = strides[1]
     others[2] = others[1]
     h[0] = make_axis(1, 1, 1, 1, 0)

@@ -448,7 +448,9 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
         plan.grad_input_strides[0] = plan.channels * plan.grad_input_strides[1]
     plan.h = make_axis(self.dims[rank - 2], pooled[0], a.kernel[0], a.stride[0], a.pad[0])
     plan.w = make_axis(self.dims[rank - 1], pooled[1], a.kernel[1], a.stride[1], a.pad[1])
-    lay_flat(&plan.h, &plan.w, plan.grad_output_strides, plan.grad_input_strides, &plan.channels, quotient(128, item))
+    # Longer rows would not be streamed.
+    lay_flat(&plan.h, &plan.w, plan.grad_output_strides, plan.grad_input_strides, &plan.channels, quotient(128, item),
+             quotient(LINES_BYTES, item))
     planes = batch * plan.channels
     plan.count_include_pad = count_include_pad
     plan.constant_divisor = divisor_override != 0 or (constant_length(&plan.h, count_include_pad)

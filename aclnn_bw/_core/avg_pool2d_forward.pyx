@@ -249,7 +249,7 @@ cdef bint goes_across(const Context* context, const AvgPool2dForwardPlan* plan, 
         limit = by_item(item, 200, 140, 36)
     elif is_paired(plan):
         size = w.out
-        # With longer vectors half of one serves rows from 8 windows on.
+        # With longer vectors half of one serves rows of float32 from 8 windows on.
         limit = by_item(item, 9, 5, 2) if halves == 3 else by_item(item, 9, 8, 2)
     elif h.stride == 1 and w.stride == 1 and h.kernel == 1 and w.kernel == 1:
         size *= h.size
@@ -387,7 +387,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, const Attribut
     plan.channels = self.dims[rank - 3]
     plan.h = make_axis(self.dims[rank - 2], pooled[0], a.kernel[0], a.stride[0], a.pad[0])
     plan.w = make_axis(self.dims[rank - 1], pooled[1], a.kernel[1], a.stride[1], a.pad[1])
-    lay_flat(&plan.h, &plan.w, plan.self_strides, plan.out_strides, &plan.channels, 7)
+    lay_flat(&plan.h, &plan.w, plan.self_strides, plan.out_strides, &plan.channels, 7, 4096)
     planes = images * plan.channels
     if plan.h.out == 1:
         plan.h.stride = 1

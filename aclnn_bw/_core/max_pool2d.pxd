@@ -148,12 +148,12 @@ cdef struct MaxPool2dForwardPlan:
     MaxPool2d pool
     bint coded              # the mask is made from codes of the maxima's positions
     bint maxima_last        # LAST: channels lie side by side in out, too
-    bint indices_last       # and in indices
+    bint indices_last       # and in indices, and neither becomes planes or lines in the scratch first
     int64_t sharing         # ACROSS and LAST: channels of a group, at most, that share words
-    bint along              # ACROSS and PHASES: each row of the image is compared for all windows that it is in
+    bint along              # each row of the image is compared once for all windows that it is in
     int64_t phases          # into which a row of the image is split
     int64_t phase_pitch     # elements between two phases of a row
-    int64_t kept            # rows of the image that the scratch of PHASES holds, or of what ACROSS made `along` them
+    int64_t kept            # rows of the image that the scratch holds; of ACROSS and LAST, what was made `along` them
     int64_t lines           # PHASES: rows of windows that they are enough for, or 1 that takes them part by part
     int64_t row_pitch       # elements between two rows of windows in the scratch
     # Byte offsets in a range's scratch.

@@ -848,8 +848,12 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
 
 
 cdef bint compares_along(const PoolAxis* h, const PoolAxis* w) noexcept nogil:
-    """Whether it takes less time where windows share what each row of the image gives to them."""
-    return least(h.stride, h.kernel) * (w.kernel + 2) + 2 * h.kernel < h.kernel * w.kernel
+    """Whether it takes less time where windows share what each row of the image gives to them; 2 is for the store of
+    what a row gives, and for its loads. Rows and columns are counted in 32 bits."""
+    cdef int64_t rows = least(h.kernel, h.size)
+    cdef int64_t columns = least(w.kernel, w.size)
+    cdef int64_t reached = least((h.out - 1) * h.stride + rows, h.size)
+    return ceil_div(reached, h.out) * (columns + 2) + 2 * rows < rows * columns
 
 
 cdef int64_t plan_windows(MaxPool2dForwardPlan* plan, int64_t real) noexcept nogil:
@@ -944,8 +948,8 @@ cdef bint goes_across(const MaxPool2dForwardPlan* plan, const Context* context, 
 
 
 cdef void choose_along(MaxPool2dForwardPlan* plan) noexcept nogil:
-    """ACROSS and LAST: whether they compare along rows."""
-    plan.kept = round_up(plan.pool.h.kernel + 3, 4)
+    """ACROSS and LAST: whether they compare along rows. A window has no more rows than the image."""
+    plan.kept = round_up(least(plan.pool.h.kernel, plan.pool.h.size) + 3, 4)
     plan.along = compares_along(&plan.pool.h, &plan.pool.w) and plan.pool.w.out <= quotient(KEPT_WINDOWS, plan.kept)
 
 

@@ -6,16 +6,16 @@ The formula, its order and its bytes are those of max_pool2d_forward.pyx, whose 
 a row leave them empty. Here a window is compared position by position, all channels at once. ACROSS transposes small
 planes of up to 16 channels for that, of as many images as have no more together, but not the rows between windows, and
 maxima and places back. A comparison waits for the one before, so windows of one shape that are neighbours in a row are
-compared in turn, up to four vectors (1.0 to 1.9 times as fast); and of large kernels each row of the image is compared
-once for all windows that it lies in, and windows are joined from their rows (1.2 to 5 times). LAST finds the channels
-side by side in self, 16 or more; the last ones that are worked on at a time overlap those before. Where they lie so in
-out, and in indices, maxima and places are stored as they are; else they become planes, or codes of words, row band by
-row band.
+compared in turn, four vectors of them (1.0 to 1.9 times as fast); and of large kernels each row of the image is
+compared once for all windows that it lies in, and windows are joined from their rows (1.2 to 5 times). LAST finds the
+channels side by side in self, 16 or more; the last ones that are worked on at a time overlap those before. Where they
+lie so in out, and in indices, maxima and places are stored as they are; else they become planes, or codes of words, row
+band by row band.
 
 Bounds. Windows begin and end in the image, and the scratch holds each position and each window of what is not worked on
 where it lies, for as many channels as are worked on at a time, and of rows that are compared first the kernel's and up
-to three more, row r of a band as line r % `kept`; they are made four at a time, and `kept` is a multiple of four. Lanes
-beyond the last channel hold zeros, or what was there before, and are not stored. Codes and words lie as in
+to three more, counted from the band's first as lines modulo `kept`, a multiple of the two or four that are made at a
+time. Lanes beyond the last channel hold zeros, or what was there before, and are not stored. Codes and words lie as in
 max_pool2d_forward.pyx. Phase 1 has proved the shapes, and that all windows of a unit of ACROSS are one band. Of LAST no
 lane is beyond the last channel.
 
@@ -70,7 +70,7 @@ cdef inline int64_t channels_at_once(const real* compared) noexcept nogil:
 
 
 cdef inline int64_t windows_at_once(const real* compared) noexcept nogil:
-    """Of so many channels each: four vectors do not wait for each other."""
+    """Two or four, of so many channels each: four vectors do not wait for each other."""
     return quotient(4 * VECTOR_BYTES // <int64_t>sizeof(real), channels_at_once(compared))
 
 

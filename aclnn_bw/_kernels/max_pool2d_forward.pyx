@@ -28,7 +28,7 @@ there to the pitch they are zeroed; indices at c*Ho*Wo + oh*Wo + ow. Phase 1 has
 | path | when | why |
 |---|---|---|
 | PHASES | strides up to 8, rows of 4 windows or more | the windows of a row lie side by side at each kernel position |
-| . along rows | kernels far beyond their stride, from 4x4 on | a row of the image is compared once: 1 to 7.6 times |
+| . along rows | 5x5 at stride 1 or 2, for one | a row of the image is compared once: 1 to 7.6 times as fast |
 | . in parts | others over 24 positions, or too many rows for the scratch | a vector waits for each comparison |
 | SCAN | large strides, rows of fewer windows | one window after the other |
 | ACROSS (max_pool2d_across.pyx) | channels, of some images too, in small planes | lanes hold channels |
