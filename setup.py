@@ -93,9 +93,9 @@ class BuildNative(build_ext):
         variants = self.probe_variants()
         # Cython makes every pair of two fused types, of which only some exist: the others are unused, and dropped.
         # A loop takes 0.85 to 1.2 times as long where its lines of code begin elsewhere: other units do not move it so.
-        # Nothing unwinds through a kernel, and the tables for that are a fiftieth of the wheel.
-        self.kernel_flags = self.supported(["-Wno-unused-function", "-falign-functions=64",
-                                            "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])
+        self.kernel_flags = self.supported(["-Wno-unused-function", "-falign-functions=64"])
+        # Nothing unwinds through what is not Python's, and the tables for that are a fiftieth of the wheel.
+        self.interpreter_free_flags = self.supported(["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])
         self.unit_flags = {unit: self.supported(flags) for unit, flags in UNIT_FLAGS.items()}
         self.floor_flags = self.supported(["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"])
         # Dependencies for `kept`; a compiler that does not tell them compiles all again.
@@ -265,7 +265,7 @@ class BuildNative(build_ext):
         if folder == "_kernels":
             jobs = []
             for variant in variants:
-                flags = [*common, *self.kernel_flags, *self.unit_flags.get(stem, [])]
+                flags = [*common, *self.interpreter_free_flags, *self.kernel_flags, *self.unit_flags.get(stem, [])]
                 if variant != "baseline":
                     flags.append(f"-march=x86-64-{variant}")
                 if variant == "v2" and stem not in WHOLE_FLOOR:
@@ -279,7 +279,7 @@ class BuildNative(build_ext):
             return jobs
         if variants != ["baseline"]:
             macros.append(("ACLNN_BW_VARIANTS", None))
-        flags = common
+        flags = [*common, *self.interpreter_free_flags]
         if not folder:
             macros += [(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")]
             flags = [*common, "-O2", *openmp]
