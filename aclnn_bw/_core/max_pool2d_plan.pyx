@@ -1017,7 +1017,7 @@ cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item
     cdef MaxPool2d* pool = &plan.pool
     cdef int64_t batch = quotient(pool.units, pool.groups * pool.bands)
     cdef int64_t size = 0
-    cdef int64_t windows
+    cdef int64_t band, windows
     plan.sharing = LANES
     plan.maxima_last = pool.pooled_strides[1] == 1
     choose_along(plan)
@@ -1030,11 +1030,11 @@ cdef int64_t plan_last(MaxPool2dForwardPlan* plan, int64_t threads, int64_t item
     if plan.indices_last:
         split_rows(pool, pool.h.out, pool.h.out, threads, 0)
         return 0
-    windows = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
+    band = most(1, quotient(BAND_BYTES, pool.w.out * 2 * LANES))
     if plan.along:
-        # The first rows of a band are compared with what the band before has compared, too.
-        windows = most(windows, ceil_div(LAST_KERNELS * pool.h.kernel, pool.h.stride))
-    windows = split_rows(pool, pool.h.out, windows, threads, 0) * pool.w.out
+        # The first rows of the image that a band reaches have been compared for the band before, too.
+        band = most(band, ceil_div(LAST_KERNELS * pool.h.kernel, pool.h.stride))
+    windows = split_rows(pool, pool.h.out, band, threads, 0) * pool.w.out
     size = place_lines(plan, size, item)
     if not plan.maxima_last:
         size = place(&plan.at_maxima, size, windows * LANES * item)
