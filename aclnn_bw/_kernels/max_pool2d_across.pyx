@@ -86,6 +86,7 @@ cdef inline void store_window(element* to, char* places, vector maximum, vector 
 
 cdef void compare_window(const Windows* at, const element* image, element* to, char* places,
                          const real* compared) noexcept nogil:
+    """One alone: as compare_windows of four times the same it would take 1.05 to 1.35 times as long."""
     cdef int64_t lanes = VECTOR_BYTES // <int64_t>sizeof(real)
     cdef bint two = 2 * lanes <= LANES
     cdef int64_t rows = at.rows
