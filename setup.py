@@ -49,8 +49,6 @@ UNIT_FLAGS = {
     "im2col": ["-DCYTHON_INLINE=inline __attribute__((always_inline))"],
     # The transposition that all forms call would be there twice: a third of the code.
     "im2col_last": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-ipa-cp-clone"],
-    # What -O3 inlines beyond that makes its code half as long again, and nothing quicker.
-    "max_pool2d_last": ["--param=max-inline-insns-single=20"],
     # A form that has one caller would be spilled with all else in it; so would SCATTER's loop over
     # indices, which has three callers.
     "max_pool2d_gather": ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-inline-functions-called-once"],

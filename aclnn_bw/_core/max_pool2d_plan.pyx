@@ -8,10 +8,10 @@ from aclnn_bw._core.executor cimport (
     count_groups, goes_past, group_channels, new_executor, set_work, useful_threads, widest_group,
 )
 from aclnn_bw._core.max_pool2d cimport (
-    ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, GATHER_LAST, INDEX_LIMIT, LANES, LAST, MOST_COLUMNS, PHASES, PLANES,
-    RECIPROCAL_BITS, SAME, SCAN, SCATTER, SCATTER_LAST, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO,
-    MaxPool2d, MaxPool2dForwardPlan, MaxPool2dGatherPlan, MaxPool2dLastPlan, MaxPool2dMasksPlan, MaxPool2dScatterPlan,
-    MaxPool2dShapes, MaxPool2dWindows, PoolAxis,
+    ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, GATHER_LAST, INDEX_LIMIT, LANES, LAST, LISTED, MOST_COLUMNS, PHASES,
+    PLANES, RECIPROCAL_BITS, SAME, SCAN, SCATTER, SCATTER_LAST, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO,
+    TWO_BY_TWO, MaxPool2d, MaxPool2dForwardPlan, MaxPool2dGatherPlan, MaxPool2dLastPlan, MaxPool2dMasksPlan,
+    MaxPool2dScatterPlan, MaxPool2dShapes, MaxPool2dWindows, PoolAxis,
 )
 from aclnn_bw._core.names cimport TEXT, choose, name, snprintf
 from aclnn_bw._core.operators cimport add_pair, start_executor
@@ -56,7 +56,8 @@ cdef enum:
     # Vectors of a window's positions (asked_vectors): GATHER_LAST takes 0.25 to 1.1 of SCATTER_LAST's time up to so
     # many, 0.9 to 7 times as long beyond them; of bits, to a position of gradInput, 0.07 to 1.05 of SCATTER's.
     MOST_ASKED = 9
-    MOST_ASKED_HALVES = 16          # which SCATTER_LAST widens and narrows apart
+    MOST_ASKED_HALVES = 18          # which SCATTER_LAST widens and narrows apart
+    FEW_SUMS = 81920                # of all channels of an image, in 16 bits: fewer AVX2 adds sooner, in an L2 cache
     BITS_LAST = 40
     GATHER_TERMS = 4                # kernels of more positions scatter, unless their columns have code of their own
     ROWS_BYTES = 16384              # rows of the image that the forward works on at a time: half an L1 cache
@@ -316,8 +317,9 @@ cdef bint goes_last(const MaxPool2d* pool, const Context* context, int64_t item,
     cdef int64_t bits = BITS_LAST
     if context.kernels.vector_bytes == 16:
         bits = BITS_LAST // 8 if item == 2 else BITS_LAST // 2
-    return are_last(pool) and (pool.argmax or asked_vectors(pool, context, real)
-                               <= bits * least(pool.h.stride, LANES) * least(pool.w.stride, LANES))
+    return are_last(pool) and (pool.argmax or (
+        asked_vectors(pool, context, real) <= bits * least(pool.h.stride, LANES) * least(pool.w.stride, LANES)
+        and pool.h.terms <= LISTED and pool.h.terms * pool.w.terms <= LISTED))
 
 
 cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int64_t item, int64_t real,
@@ -327,7 +329,9 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     cdef MaxPool2d* pool = &plan.pool
     cdef PoolAxis* h = &pool.h
     cdef int64_t batch = quotient(pool.units, pool.groups)
-    cdef int64_t few = MOST_ASKED_HALVES if item == 2 and context.kernels.vector_bytes == LANE_MASKS else MOST_ASKED
+    cdef bint halves = item == 2 and (context.kernels.vector_bytes == LANE_MASKS or (
+        context.kernels.vector_bytes == 32 and pool.h.size * pool.w.size * pool.channels > FEW_SUMS))
+    cdef int64_t few = MOST_ASKED_HALVES if halves else MOST_ASKED
     cdef bint scattered = pool.argmax and not apart and asked_vectors(pool, context, real) > few
     cdef bint packed = pool.argmax and (pool.index_item == 8 or pool.index_strides[1] != 1)
     cdef bint in_place = not scattered or (item == real
