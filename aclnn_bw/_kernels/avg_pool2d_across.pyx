@@ -23,6 +23,9 @@ from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, bfloat, element, half, load, simd_load, simd_store, store, sum_bytes, vector, zero,
 )
 
+cdef enum:
+    LONG_SUMS = 6144    # bytes of the sums of a row of windows
+
 # The windows [begin, end) of a position along an axis, position + pad = q*stride + phase: those that exist, none where
 # end <= begin.
 cdef struct Windows:
@@ -119,30 +122,40 @@ cdef inline void slide_along_w(const AvgPool2dPlan* plan, char* to, const elemen
         i += lanes
 
 
+cdef inline void find_terms(const AvgPool2dPlan* plan, char* to, const element* grad_output, int64_t along, int64_t width,
+                            const double* factors) noexcept nogil:
+    """The terms of a row of windows, which lie `along` apart."""
+    cdef int64_t size = sum_bytes(grad_output)
+    cdef int64_t lanes = VECTOR_BYTES // size
+    cdef int64_t rest = width - lanes
+    cdef int64_t ow, i
+    for ow in range(plan.w.out):
+        i = 0
+        while i <= rest:
+            store_term(to + i * size, grad_output + i, factors[ow])
+            i += lanes
+        if i < width:
+            store_term(to + rest * size, grad_output + rest, factors[ow])
+        grad_output += along
+        to += width * size
+
+
 cdef inline void sum_along_w(const AvgPool2dPlan* plan, char* to, char* terms, const element* grad_output,
                              int64_t along, int64_t width, const double* factors) noexcept nogil:
     """The sums of a row of windows for each column; windows lie `along` apart."""
     cdef int64_t size = sum_bytes(grad_output)
     cdef int64_t lanes = VECTOR_BYTES // size
     cdef int64_t rest = width - lanes
-    cdef int64_t ow, iw, i
+    cdef int64_t iw, i
     cdef Windows w
-    cdef char* source = terms
+    cdef const char* source
     if plan.w.stride == 1 and plan.w.terms == 3:
         slide_along_w(plan, to, grad_output, along, width, factors, 3)
         return
     if plan.w.stride == 1 and plan.w.terms == 2:
         slide_along_w(plan, to, grad_output, along, width, factors, 2)
         return
-    for ow in range(plan.w.out):
-        i = 0
-        while i <= rest:
-            store_term(source + i * size, grad_output + i, factors[ow])
-            i += lanes
-        if i < width:
-            store_term(source + rest * size, grad_output + rest, factors[ow])
-        grad_output += along
-        source += width * size
+    find_terms(plan, terms, grad_output, along, width, factors)
     for iw in range(plan.w.size):
         if find_windows(&plan.w, &w, iw, iw == 0):
             source = terms + w.begin * width * size
@@ -191,6 +204,57 @@ cdef inline void store_sums(element* to, int64_t along, const char* sums, int64_
         to += along
 
 
+cdef inline vector sum_side(const char* terms, int64_t step, int64_t columns, const element* numbers) noexcept nogil:
+    """The sum of one or two terms, `step` bytes apart."""
+    cdef vector sum = zero(<vector*>NULL)
+    cdef vector x
+    simd_load(&x, terms)
+    sum = add(sum, x, numbers)
+    if columns == 2:
+        simd_load(&x, terms + step)
+        sum = add(sum, x, numbers)
+    return sum
+
+
+cdef inline void sum_near(element* to, const char* terms, int64_t down, int64_t rows, int64_t columns,
+                          int64_t width) noexcept nogil:
+    """A position of one or two rows of one or two terms."""
+    cdef int64_t size = sum_bytes(to)
+    cdef int64_t lanes = VECTOR_BYTES // size
+    cdef int64_t i = 0
+    cdef vector sum
+    while i < width:
+        i = least(i, width - lanes)
+        sum = sum_side(terms + i * size, width * size, columns, to)
+        if rows == 2:
+            sum = add(sum, sum_side(terms + down + i * size, width * size, columns, to), to)
+        store(to + i, sum)
+        i += lanes
+
+
+cdef void sum_pairs(const AvgPool2dPlan* plan, element* to, int64_t along, const char* terms, int64_t down, int64_t rows,
+                    int64_t width) noexcept nogil:
+    """A row of gradInput from the terms of one or two rows of windows, `down` bytes apart, each position of up to two
+    columns. No sums along w are stored, which are twice as many bytes as the terms: 0.5 to 0.95 of the time."""
+    cdef int64_t size = width * sum_bytes(to)
+    cdef int64_t iw, columns
+    cdef Windows w
+    for iw in range(plan.w.size):
+        find_windows(&plan.w, &w, iw, iw == 0)
+        columns = w.end - w.begin
+        if columns <= 0 or rows <= 0:
+            memset(to, 0, <size_t>width * sizeof(element))
+        elif rows == 1 and columns == 1:
+            sum_near(to, terms + w.begin * size, down, 1, 1, width)
+        elif rows == 1:
+            sum_near(to, terms + w.begin * size, down, 1, 2, width)
+        elif columns == 1:
+            sum_near(to, terms + w.begin * size, down, 2, 1, width)
+        else:
+            sum_near(to, terms + w.begin * size, down, 2, 2, width)
+        to += along
+
+
 cdef inline int64_t first_row(const Axis* h, int64_t ih) noexcept nogil:
     """Of the windows that hold position ih or one behind it."""
     return most(q_of(h, ih) - h.terms + 1, 0)
@@ -209,7 +273,10 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
     cdef double* factors = <double*>(scratch + plan.at_factors)
     cdef char* sums = scratch + plan.at_long
     cdef int64_t columns = plan.w.size * width
-    cdef int64_t down = columns * sum_bytes(grad_output)
+    # No two columns have the same windows, and sums would fill a part of the L1 cache.
+    cdef bint near = (plan.h.terms <= 2 and plan.w.terms == 2 and plan.w.stride == 2 and plan.w.long_phases == 1
+                      and columns * sum_bytes(grad_output) > LONG_SUMS)
+    cdef int64_t down = (plan.w.out * width if near else columns) * sum_bytes(grad_output)
     cdef int64_t first = first_row(&plan.h, ih)
     cdef int64_t last = end_row(&plan.h, end)
     cdef int64_t oh, ow
@@ -220,12 +287,18 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
     for oh in range(first, last):
         if not plan.constant_divisor:
             find_factors(plan, factors, oh, grad_output)
-        sum_along_w(plan, sums + (oh - first) * down, scratch + plan.at_terms, grad_output + oh * grad_output_down,
-                    grad_output_along, width, <const double*>factors)
+        if near:
+            find_terms(plan, sums + (oh - first) * down, grad_output + oh * grad_output_down, grad_output_along, width,
+                       <const double*>factors)
+        else:
+            sum_along_w(plan, sums + (oh - first) * down, scratch + plan.at_terms, grad_output + oh * grad_output_down,
+                        grad_output_along, width, <const double*>factors)
     grad_input += ih * grad_input_down
     others = find_windows(&plan.h, &h, ih, True)
     while ih < end:
-        if others or grad_input_along != width:
+        if near:
+            sum_pairs(plan, grad_input, grad_input_along, sums + (h.begin - first) * down, down, h.end - h.begin, width)
+        elif others or grad_input_along != width:
             store_sums(grad_input, grad_input_along, sums + (h.begin - first) * down, down, h.end - h.begin,
                        plan.w.size, width)
         else:
