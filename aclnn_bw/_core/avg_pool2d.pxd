@@ -183,6 +183,11 @@ cdef inline int64_t by_item(int64_t item, int64_t two, int64_t four, int64_t eig
     return two if item == 2 else four if item == 4 else eight
 
 
+cdef inline bint in_pairs(const Axis* h, const Axis* w) noexcept nogil:
+    """LAST: whether one or two columns of windows hold a position, others than the next one's, in one or two rows."""
+    return h.terms <= 2 and w.terms == 2 and w.stride == 2 and w.long_phases == 1
+
+
 cdef inline bint is_doubled(const Axis* axis) noexcept nogil:
     """Every window is two positions, the first at 0; at most the last position lies in none."""
     return (axis.stride == 2 and axis.terms == 1 and axis.long_phases == 2 and axis.pad == 0

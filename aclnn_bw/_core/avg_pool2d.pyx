@@ -304,7 +304,8 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     cdef bint packs = plan.algorithm == ACROSS
     cdef int64_t width = LANES
     cdef int64_t rows = h.out
-    cdef int64_t row = w.size * LANES * real
+    # Where pairs of terms are summed, a row has no sums along w (sums_pairs of the kernel).
+    cdef int64_t row = (w.out if in_pairs(h, w) else w.size) * LANES * real
     # Of the rows of windows that a band sums the band before has summed terms - 1, a quarter at most.
     cdef int64_t least_band = most(LEAST_BAND, 3 * h.terms * h.stride)
     cdef int64_t wanted
@@ -323,7 +324,7 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
                                     ceil_div(wanted, ceil_div(h.size, least_band)))
         plan.groups = count_groups(plan.channels, plan.group)
         width = widest_group(plan.channels, plan.group)
-        rows = most(rows, LAST_BYTES // (w.size * width * real))
+        rows = most(rows, LAST_BYTES // (row // LANES * width))
         plan.band = least(h.size, (rows - h.terms) * h.stride)
         if wanted > plan.groups:
             plan.band = least(plan.band, most(least_band, ceil_div(h.size, ceil_div(wanted, plan.groups))))

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
-from aclnn_bw._core.avg_pool2d cimport LANES, LAST, AvgPool2dPlan, Axis
+from aclnn_bw._core.avg_pool2d cimport LANES, LAST, AvgPool2dPlan, Axis, in_pairs
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_terms cimport constant_factor, find_factors, term
 from aclnn_bw._kernels.planes cimport load_planes, store_planes
@@ -24,7 +24,7 @@ from aclnn_bw._kernels.simd cimport (
 )
 
 cdef enum:
-    LONG_SUMS = 6144    # bytes of the sums of a row of windows
+    LONG_SUMS = 6144    # bytes of the sums of a row of windows, of which an L1 cache does not hold some
 
 # The windows [begin, end) of a position along an axis, position + pad = q*stride + phase: those that exist, none where
 # end <= begin.
@@ -122,8 +122,8 @@ cdef inline void slide_along_w(const AvgPool2dPlan* plan, char* to, const elemen
         i += lanes
 
 
-cdef inline void find_terms(const AvgPool2dPlan* plan, char* to, const element* grad_output, int64_t along, int64_t width,
-                            const double* factors) noexcept nogil:
+cdef inline void find_terms(const AvgPool2dPlan* plan, char* to, const element* grad_output, int64_t along,
+                            int64_t width, const double* factors) noexcept nogil:
     """The terms of a row of windows, which lie `along` apart."""
     cdef int64_t size = sum_bytes(grad_output)
     cdef int64_t lanes = VECTOR_BYTES // size
@@ -232,8 +232,8 @@ cdef inline void sum_near(element* to, const char* terms, int64_t down, int64_t 
         i += lanes
 
 
-cdef void sum_pairs(const AvgPool2dPlan* plan, element* to, int64_t along, const char* terms, int64_t down, int64_t rows,
-                    int64_t width) noexcept nogil:
+cdef void sum_pairs(const AvgPool2dPlan* plan, element* to, int64_t along, const char* terms, int64_t down,
+                    int64_t rows, int64_t width) noexcept nogil:
     """A row of gradInput from the terms of one or two rows of windows, `down` bytes apart, each position of up to two
     columns. No sums along w are stored, which are twice as many bytes as the terms: 0.5 to 0.95 of the time."""
     cdef int64_t size = width * sum_bytes(to)
@@ -273,9 +273,7 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
     cdef double* factors = <double*>(scratch + plan.at_factors)
     cdef char* sums = scratch + plan.at_long
     cdef int64_t columns = plan.w.size * width
-    # No two columns have the same windows, and sums would fill a part of the L1 cache.
-    cdef bint near = (plan.h.terms <= 2 and plan.w.terms == 2 and plan.w.stride == 2 and plan.w.long_phases == 1
-                      and columns * sum_bytes(grad_output) > LONG_SUMS)
+    cdef bint near = in_pairs(&plan.h, &plan.w) and columns * sum_bytes(grad_output) > LONG_SUMS
     cdef int64_t down = (plan.w.out * width if near else columns) * sum_bytes(grad_output)
     cdef int64_t first = first_row(&plan.h, ih)
     cdef int64_t last = end_row(&plan.h, end)
