@@ -367,6 +367,29 @@ def test_bands_of_channels_side_by_side(shape, kernel):
         assert told.units <= shape[0] * shape[1] // 16 * -(-shape[2] // (3 * kernel)) or told.algorithm == "BANDED"
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "kernel", "stride", "padding"),
+    [
+        ((1, 47, 9, 510), "float64", (2, 3), (1, 2), (0, 0)),
+        ((1, 256, 1317, 6), "float32", (4, 3), (3, 2), (0, 0)),
+        ((1, 31, 211, 984), "float64", (3, 121), (3, 1), (0, 60)),
+        ((1, 64, 90, 600), "float64", (3, 3), (2, 2), (1, 1)),
+        ((2, 130, 64, 64), "float32", (3, 3), (2, 2), (1, 1)),
+    ],
+)
+def test_the_workspace_of_channels_side_by_side(shape, dtype, kernel, stride, padding, threads):
+    """2 MiB for each thread, and 64 bytes for each element of the longest row; gradOutput has rows."""
+    pool = Pool(shape, kernel, stride, padding)
+    grad = np.empty(pool.output_shape, dtype)
+    grad_input = np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), dtype), -1, 1)
+    with aclnn_bw.soc("Host"), aclnn_bw.num_threads(threads):
+        size, _executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+            grad, grad_input, list(kernel), list(stride), list(padding), False, True, 0, 0, grad_input
+        )
+    assert size <= threads * ((2 << 20) + 64 * max(shape[3], grad.shape[3]))
+
+
 def test_rows_of_a_tall_kernel_are_few_channels():
     """Those of a line of channels, side by side in gradOutput, took 29 MiB."""
     grad = np.moveaxis(np.empty((1, 2050, 300, 15), np.float32), -1, 1)

@@ -73,6 +73,7 @@ cdef struct AvgPool2dPlan:
     int64_t tiles
     int64_t taps                        # of a kernel whose sums run in registers at stride 1, else 0
     bint loads                          # LAST: gradOutput has rows, and its windows are brought to the scratch
+    bint near                           # LAST: positions are summed from terms, in pairs
     bint far                            # lines are fetched to be written: the tensors leave the caches
     bint pairs                          # stride 2 along w, and as many terms along h, one or two
     bint streams                        # rows are made in the scratch, a strip at a time, and go past the caches
@@ -184,8 +185,9 @@ cdef inline int64_t by_item(int64_t item, int64_t two, int64_t four, int64_t eig
 
 
 cdef inline bint in_pairs(const Axis* h, const Axis* w) noexcept nogil:
-    """LAST: whether one or two columns of windows hold a position, others than the next one's, in one or two rows."""
-    return h.terms <= 2 and w.terms == 2 and w.stride == 2 and w.long_phases == 1
+    """LAST: whether one or two columns of windows hold a position, others than the next one's, and so do rows."""
+    return (h.terms == 2 and h.stride <= 2 and h.long_phases == 1
+            and w.terms == 2 and w.stride == 2 and w.long_phases == 1)
 
 
 cdef inline bint is_doubled(const Axis* axis) noexcept nogil:

@@ -50,6 +50,7 @@ cdef enum:
     ACROSS_BYTES = 327680           # of the planes of LANES channels, and the sums of their rows of windows
     WIDEST = 64                     # columns of these
     TALLEST = 4096                  # and rows
+    LONG_SUMS = 6144                # bytes of LAST's sums of a row of windows: more leave pairs of terms unsummed
     # Bytes of LAST's sums of a row of windows and of those of a band, in an L2 cache, if LANES channels allow it. Half
     # as many leave pixels in pieces: 0.9 to 2.4 times as long, 1.24 in the mean of 36 cases.
     LAST_SUMS = 65536
@@ -218,12 +219,14 @@ cdef bint is_filled(const AvgPool2dPlan* plan) noexcept nogil:
 
 cdef bint is_last(const AvgPool2dPlan* plan, int64_t real) noexcept nogil:
     """Channels lie side by side in gradInput, enough of them for every vector; and in gradOutput, or rows do."""
+    # A row of terms counts where windows are loaded besides, unless the terms are all there is.
+    cdef int64_t terms = 1 if plan.grad_output_strides[1] != 1 and not in_pairs(&plan.h, &plan.w) else 0
     return (plan.channels >= LANES and plan.grad_input_strides[1] == 1
             and (plan.grad_output_strides[1] == 1 or plan.grad_output_strides[3] == 1)
             and plan.rounding == ROUND_NONE and not plan.round_result
             # Four times the terms in rows of sums (divide_across), of less than two blocks of channels; as many of
             # windows, if they are loaded.
-            and plan.h.terms <= SCRATCH_BYTES // (most(plan.w.size, plan.w.out) * 8 * LANES * real))
+            and plan.h.terms <= (SCRATCH_BYTES // (most(plan.w.size, plan.w.out) * LANES * real) - terms) // 8)
 
 
 cdef bint are_joined(const AvgPool2dPlan* plan) noexcept nogil:
@@ -298,6 +301,19 @@ cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
         plan.algorithm = BANDED
 
 
+cdef int64_t row_bytes(const AvgPool2dPlan* plan, int64_t width, int64_t real) noexcept nogil:
+    """LAST: what the scratch holds of a row of windows, terms where they are summed in pairs (sum_pairs), else sums."""
+    return (plan.w.out if plan.near else plan.w.size) * width * real
+
+
+cdef int64_t group_last(AvgPool2dPlan* plan, int64_t wanted, int64_t real) noexcept nogil:
+    """LAST: choose the group, so many groups being wanted; returns the channels of the widest."""
+    cdef int64_t row = row_bytes(plan, LANES, real)
+    plan.group = group_channels(plan.channels, least(LAST_SUMS // row, LAST_BYTES // (4 * plan.h.terms * row)), wanted)
+    plan.groups = count_groups(plan.channels, plan.group)
+    return widest_group(plan.channels, plan.group)
+
+
 cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real,
                            int64_t item) noexcept nogil:
     """ACROSS and LAST: choose the group and the band; returns the bytes of scratch."""
@@ -306,13 +322,12 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     cdef bint packs = plan.algorithm == ACROSS
     cdef int64_t width = LANES
     cdef int64_t rows = h.out
-    # Where pairs of terms are summed, a row has no sums along w (sums_pairs of the kernel).
-    cdef int64_t row = (w.out if in_pairs(h, w) else w.size) * LANES * real
     # Of the rows of windows that a band sums the band before has summed terms - 1, a quarter at most.
     cdef int64_t least_band = most(LEAST_BAND, 3 * h.terms * h.stride)
-    cdef int64_t wanted
+    cdef int64_t wanted, groups
     plan.band = h.size
     plan.tiles = 1
+    plan.near = False
     if packs:
         if are_joined(plan):
             plan.channels = planes
@@ -320,13 +335,14 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
         plan.groups = ceil_div(plan.channels, LANES)
     else:
         plan.loads = plan.grad_output_strides[1] != 1
-        rows = 4 * h.terms
         wanted = ceil_div(UNITS_PER_THREAD * threads, quotient(planes, plan.channels)) if threads > 1 else 1
-        plan.group = group_channels(plan.channels, least(LAST_SUMS // row, LAST_BYTES // (rows * row)),
-                                    ceil_div(wanted, ceil_div(h.size, least_band)))
-        plan.groups = count_groups(plan.channels, plan.group)
-        width = widest_group(plan.channels, plan.group)
-        rows = most(rows, LAST_BYTES // (row // LANES * width))
+        groups = ceil_div(wanted, ceil_div(h.size, least_band))
+        plan.near = in_pairs(h, w)
+        width = group_last(plan, groups, real)
+        if plan.near and w.size * width * real <= LONG_SUMS:
+            plan.near = False
+            width = group_last(plan, groups, real)
+        rows = most(4 * h.terms, LAST_BYTES // row_bytes(plan, width, real))
         plan.band = least(h.size, (rows - h.terms) * h.stride)
         if wanted > plan.groups:
             plan.band = least(plan.band, most(least_band, ceil_div(h.size, ceil_div(wanted, plan.groups))))
@@ -337,7 +353,7 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     plan.at_packed = round_up(plan.at_factors + w.out * <int64_t>sizeof(double), ALIGNMENT)
     plan.at_long = plan.at_packed + (
         round_up(rows * w.out * width * item, ALIGNMENT) if packs or plan.loads else 0)
-    plan.at_row = plan.at_long + rows * w.size * width * real
+    plan.at_row = plan.at_long + rows * row_bytes(plan, width, real)
     return plan.at_row + (h.size * w.size * LANES * item if packs else 0)
 
 

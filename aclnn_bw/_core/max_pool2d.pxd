@@ -14,7 +14,7 @@ from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
 cdef enum:
     LANES = 16      # channels in a mask word; also the words to which a row of the mask is rounded up
     BLOCK = 256     # windows whose places SCATTER finds at a time
-    LISTED = 64     # windows that GATHER_LAST asks for a position, at most
+    LISTED = 64     # windows that GATHER_LAST asks for a position in bits, at most
     MOST_COLUMNS = 64   # of a kernel, with which the forward compares at a time
 
     TEAM = 4        # channels that GATHER sums at a time: they share mask words, or the indices that are looked for

@@ -15,16 +15,13 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient
-from aclnn_bw._core.avg_pool2d cimport LANES, LAST, AvgPool2dPlan, Axis, in_pairs
+from aclnn_bw._core.avg_pool2d cimport LANES, LAST, AvgPool2dPlan, Axis
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_terms cimport constant_factor, find_factors, term
 from aclnn_bw._kernels.planes cimport load_planes, store_planes
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, bfloat, element, half, load, simd_load, simd_store, store, sum_bytes, vector, zero,
 )
-
-cdef enum:
-    LONG_SUMS = 6144    # bytes of the sums of a row of windows, of which an L1 cache does not hold some
 
 # The windows [begin, end) of a position along an axis, position + pad = q*stride + phase: those that exist, none where
 # end <= begin.
@@ -273,8 +270,7 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
     cdef double* factors = <double*>(scratch + plan.at_factors)
     cdef char* sums = scratch + plan.at_long
     cdef int64_t columns = plan.w.size * width
-    cdef bint near = in_pairs(&plan.h, &plan.w) and columns * sum_bytes(grad_output) > LONG_SUMS
-    cdef int64_t down = (plan.w.out * width if near else columns) * sum_bytes(grad_output)
+    cdef int64_t down = (plan.w.out * width if plan.near else columns) * sum_bytes(grad_output)
     cdef int64_t first = first_row(&plan.h, ih)
     cdef int64_t last = end_row(&plan.h, end)
     cdef int64_t oh, ow
@@ -285,7 +281,7 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
     for oh in range(first, last):
         if not plan.constant_divisor:
             find_factors(plan, factors, oh, grad_output)
-        if near:
+        if plan.near:
             find_terms(plan, sums + (oh - first) * down, grad_output + oh * grad_output_down, grad_output_along, width,
                        <const double*>factors)
         else:
@@ -294,7 +290,7 @@ cdef inline void sum_rows(const AvgPool2dPlan* plan, const element* grad_output,
     grad_input += ih * grad_input_down
     others = find_windows(&plan.h, &h, ih, True)
     while ih < end:
-        if near:
+        if plan.near:
             sum_pairs(plan, grad_input, grad_input_along, sums + (h.begin - first) * down, down, h.end - h.begin, width)
         elif others or grad_input_along != width:
             store_sums(grad_input, grad_input_along, sums + (h.begin - first) * down, down, h.end - h.begin,
