@@ -50,7 +50,7 @@ cdef enum:
     ACROSS_BYTES = 327680           # of the planes of LANES channels, and the sums of their rows of windows
     WIDEST = 64                     # columns of these
     TALLEST = 4096                  # and rows
-    LONG_SUMS = 6144                # bytes of LAST's sums of a row of windows: more leave pairs of terms unsummed
+    LONG_SUMS = 6144                # bytes of LAST's sums of a row of windows: of more, terms are summed in pairs
     # Bytes of LAST's sums of a row of windows and of those of a band, in an L2 cache, if LANES channels allow it. Half
     # as many leave pixels in pieces: 0.9 to 2.4 times as long, 1.24 in the mean of 36 cases.
     LAST_SUMS = 65536
