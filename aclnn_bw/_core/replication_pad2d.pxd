@@ -77,6 +77,7 @@ cdef struct ReplicationPad2dForwardPlan:
     bint far                    # the arrays lie beyond the caches
     bint streamed               # out is written past the caches
     int64_t strip               # rows that are made at a time, which then are; 0: rows go there one by one
+    int64_t pitch               # bytes of the scratch for a channel of PACKED
 
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
     const Context* context, const Arguments* c, Executor** executor) noexcept nogil

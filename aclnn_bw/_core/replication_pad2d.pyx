@@ -43,6 +43,8 @@ cdef enum:
     UNIT = 131072               # bytes of gradOutput that are packed at a time
     MOST_PACKED = 1048576       # bytes: a unit with more, because of its pads, is not packed
     LINES = 4                   # cache lines of a pixel that are packed side by side if they come from memory
+    PACKED_STRIP = 32768        # bytes of rows of the forward's PACKED that are made in the scratch at a time,
+    CHANNEL_STRIP = 1024        # and of one channel's
     UNPACKED_BYTES = 256        # of a group of channels of the forward's UNPACKED
 
 cdef enum:
@@ -371,6 +373,18 @@ cdef CopiedAxis copied_axis(int64_t size, int64_t out, int64_t pad) noexcept nog
     return axis
 
 
+cdef void lay_out_packed(ReplicationPad2dForwardPlan* plan, bint past) noexcept nogil:
+    """Strips of rows, and bands of which the groups of channels share memory pages. Rows that do not follow each other
+    are made one at a time."""
+    cdef int64_t row = plan.w.out * plan.item
+    plan.streamed = past and plan.out_strides[3] == plan.item
+    plan.strip = 1
+    if plan.out_strides[3] == plan.item and plan.out_strides[2] == row:
+        plan.strip = least(plan.h.out, most(1, least(CHANNEL_STRIP // row, PACKED_STRIP // (row * plan.group))))
+    plan.pitch = packed_plane(plan.strip * plan.w.out, plan.item)
+    plan.band = least(plan.h.out, most(1, UNIT // (row * plan.group * plan.strip)) * plan.strip)
+
+
 cdef int plan_forward(const Context* context, const Arguments* c, const int64_t* pads,
                       Executor** result) noexcept nogil:
     cdef const Tensor* self = c.tensors[0]
@@ -404,7 +418,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
     plan.h = copied_axis(self.dims[rank - 2], out.dims[rank - 2], pads[<int>TOP])
     plan.w = copied_axis(self.dims[rank - 1], out.dims[rank - 1], pads[<int>LEFT])
     bytes = traffic(self, item) + traffic(out, item)
-    width = plan.w.last + 1
+    width = plan.w.out
     if plan.channels > 1 and plan.self_strides[1] == item and plan.self_strides[3] != item:
         if plan.out_strides[1] == item and plan.out_strides[3] != item:
             plan.layout = PIXELS
@@ -418,8 +432,8 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
         plan.cell = plan.channels * item
         plan.channels = 1
     elif plan.layout == PACKED:
-        # A line of channels; of long rows fewer, so that the scratch stays in the cache.
-        plan.group = least(plan.channels, most(1, least(ALIGNMENT // item, MOST_PACKED // item // width)))
+        # Of long rows fewer channels, so that the scratch stays in the cache.
+        plan.group = least(plan.channels, most(1, least(LINES * ALIGNMENT // item, MOST_PACKED // item // width)))
     elif plan.layout == UNPACKED:
         plan.group = least(plan.channels, UNPACKED_BYTES // item)
     plan.groups = ceil_div(plan.channels, plan.group)
@@ -435,19 +449,21 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
         plan.strip = most(1, STRIP // (plan.w.out * item))
     # Rows that are made elsewhere first, or come from the scratch, are stored as they are.
     plan.far = plan.far and plan.layout == PLANES and plan.strip == 0
-    plan.streamed = plan.streamed and plan.layout != PACKED
     planes *= plan.groups
     plan.band = plan.h.out
+    if plan.layout == PACKED:
+        lay_out_packed(plan, goes_past(context, bytes, CACHED))
     if context.threads > 1 and planes < UNITS_PER_THREAD * context.threads:
-        plan.band = most(LEAST_BAND, ceil_div(plan.h.out, ceil_div(UNITS_PER_THREAD * context.threads, planes)))
+        plan.band = least(plan.band, most(LEAST_BAND, ceil_div(plan.h.out, ceil_div(UNITS_PER_THREAD * context.threads,
+                                                                                    planes))))
     plan.bands = ceil_div(plan.h.out, plan.band)
     slot = 0
     while <int64_t>1 << slot < item:
         slot += 1
     # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
     set_work(executor, context, context.kernels.row[FORWARD_KERNEL][slot], planes * plan.bands, bytes,
-             plan.strip * plan.w.out * item + 2 * ALIGNMENT if plan.strip > 0 else (
-                 plan.group * width * item if plan.layout == PACKED else 0))
+             plan.strip * plan.w.out * item + 2 * ALIGNMENT if plan.strip > 0 and plan.layout == PLANES else (
+                 plan.group * (plan.pitch + 2 * ALIGNMENT) if plan.layout == PACKED else 0))    # more than a Rest
     return SUCCESS
 
 

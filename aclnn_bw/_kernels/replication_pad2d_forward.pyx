@@ -25,13 +25,15 @@ storage. The scratch of a unit holds a row of its channels, or a strip.
 `python -m benchmarks --operator replication_pad2d` measures.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport least, most
-from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, UNPACKED, CopiedAxis, ReplicationPad2dForwardPlan
+from aclnn_bw._core.replication_pad2d cimport PACKED, PIXELS, PLANES, UNPACKED, CopiedAxis, ReplicationPad2dForwardPlan
 from aclnn_bw._core.types cimport ALL_GOOD, RangeFn
 from aclnn_bw._kernels.copies cimport Wide, copy_bytes, item, stream_bytes
-from aclnn_bw._kernels.lines cimport Lines, close_lines, next_strip, open_lines, stream_strip
+from aclnn_bw._kernels.lines cimport (
+    Lines, Rest, close_lines, flush_rest, next_strip, open_lines, stream_on, stream_strip,
+)
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, LINE, VECTOR_BYTES, fence, prefetch_to_write, simd_fill, simd_load, simd_store, vec, vector, vector_16,
@@ -278,30 +280,64 @@ cdef void pad_plane(const ReplicationPad2dForwardPlan* plan, const char* self__h
         p += 1
 
 
+cdef void make_packed(const ReplicationPad2dForwardPlan* plan, const char* source__wc, char* to, int64_t channels,
+                      const void* source_end, const item* kind) noexcept nogil:
+    """One row of a group of channels, in the scratch."""
+    cdef const CopiedAxis* w = &plan.w
+    cdef int64_t size = <int64_t>sizeof(item)
+    cdef int64_t along = plan.self_strides[3]
+    cdef const char* last = source__wc + w.last * along
+    cdef int64_t c
+    turn_any(to + w.before * size, plan.pitch // size, source__wc + w.first * along, along // size, w.between, channels,
+             size, source_end)
+    for c in range(channels):
+        fill_items(to, <const item*>(source__wc + c * size), w.before * size)
+        fill_items(to + (w.before + w.between) * size, <const item*>(last + c * size), w.after * size)
+        to += plan.pitch
+
+
+cdef void stream_row(Rest* rest, char* to, const char* made, int64_t n) noexcept nogil:
+    """stream_on, compiled once for all types."""
+    stream_on(rest, to, made, n)
+
+
+cdef inline void move_packed(const ReplicationPad2dForwardPlan* plan, Rest* rest, const char* made, char* to,
+                             int64_t rows, const item* kind) noexcept nogil:
+    """The rows of one channel, from the scratch."""
+    cdef int64_t along = plan.out_strides[3]
+    cdef int64_t i
+    if along != sizeof(item):
+        for i in range(plan.w.out):
+            memcpy(to + i * along, made + i * <int64_t>sizeof(item), sizeof(item))
+    elif plan.streamed:
+        stream_row(rest, to, made, rows * plan.w.out * <int64_t>sizeof(item))
+    else:
+        copy_bytes(to, made, rows * plan.w.out * <int64_t>sizeof(item))
+
+
 cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__hwc, char* out__chw, char* scratch,
                      int64_t channels, int64_t p, int64_t end, const void* source_end,
                      const item* kind) noexcept nogil:
-    """The rows [p, end) of a group of channels: each source row is transposed, once where rows repeat it."""
-    cdef int64_t width = plan.w.last + 1
-    cdef int64_t size = <int64_t>sizeof(item)
-    cdef int64_t to_along = plan.out_strides[3]
-    cdef int64_t row = -1
-    cdef int64_t c
-    cdef const char* source
-    cdef char* to
+    """The rows [p, end) of a group of channels: strips of them are made in the scratch, each source row once."""
+    cdef Rest* rests = <Rest*>(scratch + plan.group * plan.pitch)
+    cdef int64_t row = plan.w.out * <int64_t>sizeof(item)
+    cdef int64_t c, r, rows
+    memset(rests, 0, <size_t>plan.group * sizeof(Rest))
     while p < end:
-        if source_of(&plan.h, p) != row:
-            row = source_of(&plan.h, p)
-            source = self__hwc + row * plan.self_strides[2]
-            turn_any(scratch, width, source, plan.self_strides[3] // size, width, channels, size, source_end)
-        for c in range(channels):
-            source = scratch + c * width * size
-            to = out__chw + c * plan.out_strides[1] + p * plan.out_strides[2]
-            if to_along == size:
-                pad_dense(plan, source, to, p, p + 1, kind)
+        rows = least(plan.strip, end - p)
+        for r in range(rows):
+            if r > 0 and source_of(&plan.h, p + r) == source_of(&plan.h, p + r - 1):
+                for c in range(channels):
+                    copy_bytes(scratch + c * plan.pitch + r * row, scratch + c * plan.pitch + (r - 1) * row, row)
             else:
-                pad_apart(&plan.w, source, size, to, to_along, kind)
-        p += 1
+                make_packed(plan, self__hwc + source_of(&plan.h, p + r) * plan.self_strides[2], scratch + r * row,
+                            channels, source_end, kind)
+        for c in range(channels):
+            move_packed(plan, rests + c, scratch + c * plan.pitch,
+                        out__chw + c * plan.out_strides[1] + p * plan.out_strides[2], rows, kind)
+        p += rows
+    for c in range(channels if plan.streamed else 0):
+        flush_rest(rests + c)
 
 
 cdef void pad_unpacked(const ReplicationPad2dForwardPlan* plan, const char* self__chw, char* out__hwc, int64_t channels,
@@ -366,15 +402,21 @@ cdef int64_t forward(const ReplicationPad2dForwardPlan* plan, char** data, char*
     cdef int64_t n, plane, c, p, stop
     cdef const char* source
     cdef char* to
-    if plan.strip > 0:
+    if plan.strip > 0 and plan.layout == PLANES:
         pad_strips(plan, data, scratch, unit, end, kind)
         return ALL_GOOD
     while unit < end:
-        plane = unit // plan.bands
-        p = (unit - plane * plan.bands) * plan.band
+        if plan.layout == PACKED:
+            plane = unit // plan.groups
+            c = (unit - plane * plan.groups) * plan.group
+            n = plane // plan.bands
+            p = (plane - n * plan.bands) * plan.band
+        else:
+            plane = unit // plan.bands
+            p = (unit - plane * plan.bands) * plan.band
+            n = plane // plan.groups
+            c = (plane - n * plan.groups) * plan.group
         stop = least(p + plan.band, plan.h.out)
-        n = plane // plan.groups
-        c = (plane - n * plan.groups) * plan.group
         source = data[0] + n * plan.self_strides[0] + c * plan.self_strides[1]
         to = data[1] + n * plan.out_strides[0] + c * plan.out_strides[1]
         if plan.layout == PACKED:
