@@ -33,8 +33,8 @@ cdef enum:
     LEAST_ROW = 256             # bytes of one that passes the caches
     UNITS_PER_THREAD = 4
     LEAST_BLOCK = 1024          # elements
-    GROUP_BYTES = 128           # of a group of channels that is transposed
-    TURNED_BYTES = 32768        # of its elements in a block
+    GROUP_BYTES = 256           # of a group of channels that is transposed
+    TURNED_BYTES = 131072       # of its elements in a block
 
 
 cdef int check_nulls(const Context* context, const Arguments* c) noexcept nogil:
@@ -100,7 +100,8 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
     cdef UpsampleNearestExact1dForwardPlan plan
     cdef int64_t item = item_size(self.dtype)
     cdef int64_t bytes = traffic(self, item) + traffic(out, item)
-    cdef int64_t wanted, slot
+    cdef int64_t wanted, scratch, slot
+    cdef bint past
     cdef int i
     cdef int status = start_executor(context, c, sizeof(plan), result)
     if status != SUCCESS:
@@ -119,6 +120,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
     plan.item = item
     plan.channels = self.dims[1]
     choose_layout(&plan)
+    past = goes_past(context, bytes, context.kernels.streamed_bytes)
     plan.groups = ceil_div(plan.channels, plan.group)
     plan.rows = self.dims[0] * plan.groups
     plan.block = plan.map.sources
@@ -142,18 +144,22 @@ cdef int plan_forward(const Context* context, const Arguments* c, Executor** res
                                            and plan.out_strides[0] == plan.channels * plan.out_strides[1])))
     # Of more than two sources to an element there is little to write: 0.95 to 1.1 of the time. Single bytes, 16 of
     # them, and vectors of 16 bytes have no code for it.
-    plan.streams = (goes_past(context, bytes, context.kernels.streamed_bytes) and plan.layout == PLANES
-                    and plan.self_strides[2] == item and plan.out_strides[2] == item
+    plan.streams = past and (plan.layout == PACKED or (
+                    plan.layout == PLANES and plan.self_strides[2] == item and plan.out_strides[2] == item
                     and plan.map.sources * item >= LEAST_ROW and plan.map.targets <= 2 * plan.map.sources
                     and 1 < item < 16 and context.kernels.vector_bytes > 16
-                    and stretch(plan.out_strides, plan.map.sources * item, plan.channels) >= LEAST_STRETCH)
+                    and stretch(plan.out_strides, plan.map.sources * item, plan.channels) >= LEAST_STRETCH))
+    scratch = plan.group * plan.pitch * item
+    if plan.layout == PACKED:
+        scratch *= 2        # elements are made there, too
+    elif plan.streams:
+        scratch = STRIP + 2 * ALIGNMENT
     (<UpsampleNearestExact1dForwardPlan*>executor.plan)[0] = plan
     slot = 0
     while <int64_t>1 << slot < item:
         slot += 1
     # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
-    set_work(executor, context, context.kernels.row[KERNEL][slot], plan.rows * plan.blocks, bytes,
-             STRIP + 2 * ALIGNMENT if plan.streams else plan.group * plan.pitch * item)
+    set_work(executor, context, context.kernels.row[KERNEL][slot], plan.rows * plan.blocks, bytes, scratch)
     return SUCCESS
 
 
