@@ -59,6 +59,7 @@ cdef struct UpsampleNearestExact1dPlan:
     int64_t depth                       # channels of a row: 1, all if PIXELS, a group of them if PACKED or UNPACKED
     int64_t all_channels
     bint by_pixels                      # PACKED, UNPACKED: results, or sources, are transposed, for rows are short
+    int64_t made                        # bytes of it for a row of results that is streamed afterwards
     int64_t packed                      # bytes of scratch for a block of these, or a row; what needs more does without
     int64_t channels                    # rows of an n
     int64_t rows                        # n, c; or one, of all rows joined end to end

@@ -460,7 +460,7 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, const Context* contex
     wanted = 2 * SPARSE if item == 4 else SPARSE
     plan.scatters = (plan.layout != PIXELS and not plan.by_pixels and map.ratio >= wanted
                      and quotient(map.targets, map.sources) >= wanted)
-    plan.packed = 0
+    plan.packed = plan.made = 0
     if plan.layout == PACKED:
         # What a block owns differs by a few from what its share of the row says.
         sources = <int64_t>least_real(<double>(MOST_PACKED // item),
@@ -472,6 +472,9 @@ cdef int64_t plan_blocks(UpsampleNearestExact1dPlan* plan, const Context* contex
         plan.packed = plan.depth * packed_row(most(map.sources, map.targets), item)
     if plan.streams:
         plan.packed = round_up(plan.block * item, ALIGNMENT) + 2 * ALIGNMENT
+    elif plan.layout == PACKED and x[2] == 1 and bytes > context.kernels.streamed_bytes:
+        plan.streams = True
+        plan.made = plan.packed if plan.by_pixels else plan.block * item
     return period
 
 
@@ -512,7 +515,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, Executor** re
     # out's elements are distinct and lie in a storage, so their number, and any smaller one, does not overflow.
     set_work(executor, context, context.kernels.row[KERNEL][slot_of(out.dtype)],
              plan.rows * plan.blocks, bytes,
-             (plan.table_bytes if plan.tables == FILLED or plan.tables == NO_TABLE else 0) + plan.packed)
+             (plan.table_bytes if plan.tables == FILLED or plan.tables == NO_TABLE else 0) + plan.packed + plan.made)
     return SUCCESS
 
 

@@ -36,7 +36,9 @@ from aclnn_bw._core.upsample_nearest_exact1d cimport (
     FILLED, NO_TABLE, PACKED, PERIODIC, PIXELS, ROWS, SPAN, UNPACKED, Block, Group, NearestMap,
     UpsampleNearestExact1dPlan, fill_block, first_source, packed_row, short_index_at,
 )
-from aclnn_bw._kernels.lines cimport Lines, close_lines, next_strip, open_lines, stream_strip
+from aclnn_bw._kernels.lines cimport (
+    Lines, Rest, close_lines, flush_rest, next_strip, open_lines, stream_on, stream_strip,
+)
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.rows cimport copy, load_row, narrow_row, narrow_strided, store_row, sum_dense_rows, widened
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, bfloat, cell_2, element, half, load_pairs, plus_zero, real, store
@@ -435,9 +437,14 @@ cdef void sum_pixels(const Block* block, const element* source, int64_t along, e
             source += block.sources * along
 
 
+cdef void stream_row(Rest* rest, char* to, const char* made, int64_t n) noexcept nogil:
+    """stream_on, compiled once for all types."""
+    stream_on(rest, to, made, n)
+
+
 cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* block, const element* source,
                        int64_t left, int64_t readable, int64_t channels, element* to, int64_t targets, char* scratch,
-                       const void* source_end, const real* summed) noexcept nogil:
+                       const void* source_end, Rest* rest, const real* summed) noexcept nogil:
     """A unit of several channels; `left` sources of the row are the block's or follow. PACKED makes rows of the scratch
     of what the block owns, with room behind it, UNPACKED of its results; where that is too much, channels are worked
     off one by one. `by_pixels`, results are transposed, or what the block owns."""
@@ -451,10 +458,16 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
     cdef int64_t to_along = plan.out_strides[2]
     cdef int64_t to_next = plan.out_strides[1]
     cdef element* made = to
-    cdef int64_t _
+    cdef int64_t k
     if fits and plan.by_pixels and plan.layout == PACKED:
         sum_pixels(block, source, along, <element*>scratch, channels, targets, channels, summed)
-        turn_any(to, to_next, scratch, channels, targets, channels, size, NULL)
+        if plan.streams:
+            made = <element*>(scratch + plan.packed)
+            turn_any(made, pitch, scratch, channels, targets, channels, size, NULL)
+            for k in range(channels):
+                stream_row(rest, <char*>(to + k * to_next), <const char*>(made + k * pitch), targets * size)
+        else:
+            turn_any(to, to_next, scratch, channels, targets, channels, size, NULL)
         return
     if fits and plan.by_pixels:
         turn_any(scratch, channels, source, next, channels, owned, size, NULL)
@@ -466,12 +479,17 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
         readable = owned + SPAN
         next = pitch
         along = 1
+        if plan.streams:
+            made = <element*>(scratch + plan.packed)
+            to_next = 0
     elif fits:
         made = <element*>scratch
         to_next = pitch
         to_along = 1
-    for _ in range(channels):
+    for k in range(channels):
         sum_row(block, source, along, readable, made, to_along, targets, summed)
+        if fits and plan.streams:
+            stream_row(rest, <char*>(to + k * plan.out_strides[1]), <const char*>made, targets * size)
         if plan.layout == UNPACKED and block.width > 0 and along == 1:
             # To the end of gradOutput.
             readable -= next
@@ -490,6 +508,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
     cdef element* to
     cdef const Block* block = <const Block*>(plan + 1)
     cdef Lines strip
+    cdef Rest rest
     cdef int64_t filled = -1
     cdef int64_t n, c, row, k, first, targets, readable
     # Unit = row*blocks + k, or k*rows + row: taken apart once, then counted on.
@@ -501,6 +520,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
         k = begin - row * plan.blocks
     n = quotient(row, plan.channels)
     c = row - n * plan.channels
+    rest.to = NULL
     open_lines(&strip, scratch + (plan.table_bytes if plan.tables == FILLED else 0))
     while begin < end:
         begin += 1
@@ -537,7 +557,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
                 sum_channels(plan, block, source, plan.sources - first, readable,
                              least(plan.depth, plan.all_channels - c * plan.depth), to, targets,
                              scratch + (plan.table_bytes if plan.tables == FILLED else 0),
-                             grad_output__ncl + plan.extent, summed)
+                             grad_output__ncl + plan.extent, &rest, summed)
         if plan.tables != FILLED:
             k += 1
             if k < plan.blocks:
@@ -553,6 +573,7 @@ cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char*
             c = 0
             n = 0
             k += 1
+    flush_rest(&rest)
     if plan.streams:
         close_lines(&strip)
     return ALL_GOOD
