@@ -423,6 +423,27 @@ cdef void backward_unit(const Axis* h, const Tile* tile, const element* grad_out
                  summed)
 
 
+cdef void stream_rows(Lines* strip, int64_t n, const char* next, const char* source_end) noexcept nogil:
+    """stream_strip, compiled once for all types."""
+    stream_strip(strip, n, next, 1, source_end)
+
+
+cdef void backward_strips(const ReplicationPad2dPlan* plan, const Tile* tile, Lines* strip,
+                          const element* grad_output__hw, element* grad_input__hw, int64_t ih, int64_t end,
+                          const char* source_end, const real* summed) noexcept nogil:
+    """backward_unit of dense rows past the caches."""
+    cdef int64_t down = tile.down
+    cdef int64_t rows
+    while ih < end:
+        rows = least(plan.strip, end - ih)
+        backward_unit(&plan.h, tile, grad_output__hw,
+                      <element*>next_strip(strip, <char*>(grad_input__hw + ih * down)) - ih * down, ih, ih + rows,
+                      summed)
+        ih += rows
+        stream_rows(strip, rows * down * <int64_t>sizeof(element),
+                    <const char*>(grad_output__hw + (ih + plan.h.shift) * tile.source_down), source_end)
+
+
 cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_output__nhwc, element* grad_input__nchw,
                           char* scratch, int64_t unit, int64_t end, const real* summed) noexcept nogil:
     """The units [unit, end) of PACKED and UNPACKED: as those of planes, or of pixels, in the scratch."""
@@ -430,13 +451,16 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
     cdef const int64_t* x = &plan.grad_input_strides[0]
     cdef const element* grad_output__hwc
     cdef const element* source
+    cdef element* to
     cdef int64_t parts = plan.parts
     cdef int64_t size = parts * <int64_t>sizeof(element)
     cdef int64_t room = plan.packed // size
     cdef int64_t c, k, n, r, oh, ow, rows, columns, channels, pitch
     cdef Span band
     cdef Tile tile
+    cdef Lines strip
     cdef bint packed, joined
+    open_lines(&strip, scratch + plan.packed)
     while unit < end:
         # Unit = ((n*bands + band)*tiles + tile)*groups + group: the groups of a pixel share its memory page.
         k = unit // plan.groups
@@ -479,29 +503,13 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
             if packed:
                 # Where the whole plane would begin.
                 source = <const element*>scratch + (k * pitch - oh * columns - ow) * parts
-            backward_unit(&plan.h, &tile, source, grad_input__nchw + parts * (n * x[0] + (c + k) * x[1]), band.iw,
-                          band.end, summed)
-
-
-cdef void stream_rows(Lines* strip, int64_t n, const char* next, const char* source_end) noexcept nogil:
-    """stream_strip, compiled once for all types."""
-    stream_strip(strip, n, next, 1, source_end)
-
-
-cdef void backward_strips(const ReplicationPad2dPlan* plan, const Tile* tile, Lines* strip,
-                          const element* grad_output__hw, element* grad_input__hw, int64_t ih, int64_t end,
-                          const char* source_end, const real* summed) noexcept nogil:
-    """backward_unit of dense rows past the caches."""
-    cdef int64_t down = tile.down
-    cdef int64_t rows
-    while ih < end:
-        rows = least(plan.strip, end - ih)
-        backward_unit(&plan.h, tile, grad_output__hw,
-                      <element*>next_strip(strip, <char*>(grad_input__hw + ih * down)) - ih * down, ih, ih + rows,
-                      summed)
-        ih += rows
-        stream_rows(strip, rows * down * <int64_t>sizeof(element),
-                    <const char*>(grad_output__hw + (ih + plan.h.shift) * tile.source_down), source_end)
+            to = grad_input__nchw + parts * (n * x[0] + (c + k) * x[1])
+            if plan.strip > 0:
+                backward_strips(plan, &tile, &strip, source, to, band.iw, band.end, NULL, summed)
+            else:
+                backward_unit(&plan.h, &tile, source, to, band.iw, band.end, summed)
+    if plan.strip > 0:
+        close_lines(&strip)
 
 
 cdef void backward_planes(const ReplicationPad2dPlan* plan, const element* grad_output__nchw, element* grad_input__nchw,
