@@ -141,7 +141,9 @@ cdef struct MaxPool2dLastPlan:
     MaxPool2d pool
     bint apart              # each kernel column is summed by itself
     bint in_place           # sums are made where they are stored
+    bint turned             # channels lie side by side in gradInput alone: gradients are transposed for a band
     # Byte offsets in a range's scratch.
+    int64_t at_grads
     int64_t at_sums
     int64_t at_wide         # the gradients of a window, widened
 

@@ -301,9 +301,9 @@ cdef int64_t plan_streams(MaxPool2dGatherPlan* plan, const Context* context, int
 
 
 cdef bint are_last(const MaxPool2d* pool) noexcept nogil:
-    """Whether channels lie side by side in both tensors of numbers, enough of them for every vector."""
+    """Whether channels lie side by side in gradInput, enough of them for every vector, and in gradOutput can."""
     return (pool.algorithm != EACH and not pool.reduced and pool.channels >= LANES
-            and pool.image_strides[1] == 1 and pool.pooled_strides[1] == 1)
+            and pool.image_strides[1] == 1 and (pool.pooled_strides[1] == 1 or pool.pooled_strides[3] == 1))
 
 
 cdef int64_t asked_vectors(const MaxPool2d* pool, const Context* context, int64_t real) noexcept nogil:
@@ -334,6 +334,8 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     cdef int64_t few = MOST_ASKED_HALVES if halves else MOST_ASKED
     cdef bint scattered = pool.argmax and not apart and asked_vectors(pool, context, real) > few
     cdef bint packed = pool.argmax and (pool.index_item == 8 or pool.index_strides[1] != 1)
+    cdef bint turned = pool.pooled_strides[1] != 1
+    cdef int64_t held = (4 if packed else 0) + (item if turned else 0)      # bytes of a window in the scratch
     cdef bint in_place = not scattered or (item == real
                                            and pool.image_strides[2] == pool.w.size * pool.image_strides[3])
     # The rows of windows that reach a row of sums, and a channel's bytes for that.
@@ -345,14 +347,14 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     cdef int64_t channels
     if not in_place:
         blocks = least(blocks, quotient(SCRATCH_BYTES // 2, row * LANES * least(h.size, 2 * least(h.kernel, BLOCK))))
-    if packed:
+    if held > 0:
         # Bands read `reach` rows of windows twice: of these three times as many at least, in the widest group, too.
-        blocks = least(blocks, quotient(SCRATCH_BYTES, pool.w.out * LANES * 4 * least(h.out, 4 * reach)) - 1)
+        blocks = least(blocks, quotient(SCRATCH_BYTES, pool.w.out * LANES * held * least(h.out, 4 * reach)) - 1)
     # Rows of windows stay in the L2 cache until they are read again.
     channels = group_channels(pool.channels, blocks, ceil_div(
         UNITS_PER_THREAD * context.threads, batch * ceil_div(h.size, LEAST_BAND)) if context.threads > 1 else 1)
-    if packed:
-        fit = quotient(SCRATCH_BYTES, pool.w.out * widest_group(pool.channels, channels) * 4)
+    if held > 0:
+        fit = quotient(SCRATCH_BYTES, pool.w.out * widest_group(pool.channels, channels) * held)
     if fit < least(h.out, 3 * reach) or (not in_place and row * 2 * LANES > SCRATCH_BYTES // 2):
         return -1
     pool.algorithm = SCATTER_LAST if scattered else GATHER_LAST
@@ -369,8 +371,12 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     if not in_place:
         pool.band = most(1, least(pool.band, quotient(SCRATCH_BYTES // 2, row * channels)))
     split_rows(pool, h.size, pool.band, context.threads, h.kernel - h.stride)
+    reach += quotient(pool.band - 1, h.stride) + 1
     if packed:
-        size = place_indices(pool, channels, least(h.out, quotient(pool.band - 1, h.stride) + 1 + reach), size)
+        size = place_indices(pool, channels, least(h.out, reach), size)
+    plan.turned = turned
+    if turned:
+        size = place(&plan.at_grads, size, least(h.out, reach) * pool.w.out * channels * item)
     if not in_place:
         size = place(&plan.at_sums, size, pool.band * row * channels)
     if scattered and item < real:

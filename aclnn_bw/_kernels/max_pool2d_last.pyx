@@ -29,7 +29,7 @@ from aclnn_bw._kernels.max_pool2d_indices cimport (
     any_sign, end_window, find_nearest, first_place, first_window, index_at, narrow_index,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, next_unit
-from aclnn_bw._kernels.planes cimport turn
+from aclnn_bw._kernels.planes cimport load_planes, turn
 from aclnn_bw._kernels.rows cimport narrow_row, widen_row
 from aclnn_bw._kernels.simd cimport (
     MOST_LANES, VECTOR_BYTES, add, bfloat, element, half, lanes_of_4, load, real, simd_load, simd_store, simd_zero,
@@ -417,8 +417,22 @@ cdef inline void store_positions(element* to, int64_t along, const real* sums, i
         n -= 1
 
 
+cdef const element* turn_gradients(const MaxPool2dLastPlan* plan, const element* grad_output__chw, Band* b,
+                                   const Unit* u, element* to, const void* source_end) noexcept nogil:
+    """Gradients of the windows that a band asks, with its channels side by side; where window (0, 0) would be."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t oh = first_window(&pool.h, u.ih)
+    cdef int64_t end = end_window(&pool.h, u.ih + u.rows - 1)
+    b.grad_along = b.channels
+    b.grad_down = pool.w.out * b.channels
+    if oh < end:
+        load_planes(to, b.channels, grad_output__chw + oh * pool.pooled_strides[2], pool.pooled_strides, end - oh,
+                    pool.w.out, b.channels, source_end)
+    return to - oh * b.grad_down
+
+
 cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const Unit* u, element* to,
-                   char* scratch, const real* summed) noexcept nogil:
+                   char* scratch, const void* source_end, const real* summed) noexcept nogil:
     """A band of rows of a group of channels. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef Band b
@@ -433,6 +447,9 @@ cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hw
         b.mask_along = 2 * (1 - pool.w.stride * pool.pitch)
     elif not find_indices(plan, &b, u, scratch):
         return False
+    if plan.turned:
+        grad_output__hwc = turn_gradients(plan, grad_output__hwc, &b, u, <element*>(scratch + plan.at_grads),
+                                          source_end)
     if pool.algorithm == SCATTER_LAST:
         scatter_rows(plan, grad_output__hwc, &b, u, to, scratch, summed)
     else:
@@ -449,7 +466,8 @@ cdef int64_t last(const MaxPool2dLastPlan* plan, char** data, char* scratch, int
     while begin < end:
         begin += 1
         if not sum_unit(plan, <const element*>data[0] + u.pooled, &u,
-                        <element*>data[3] + u.image + u.ih * pool.image_strides[2], scratch, summed):
+                        <element*>data[3] + u.image + u.ih * pool.image_strides[2], scratch,
+                        data[0] + pool.source_bytes, summed):
             place = first_place(pool, &u, end - begin)
             if place >= 0:
                 return place
