@@ -100,6 +100,7 @@ cdef struct MaxPool2dGatherPlan:
     MaxPool2dWindows windows
     bint streams            # rows are made in the scratch, and go past the caches
     bint flat               # rows are laid end to end for the kernel
+    bint pixels             # channels lie side by side in gradInput: those of a sweep are transposed
     int32_t known           # MaxPoolColumns
     int64_t team            # channels that are summed at a time
     int64_t sweep           # channels whose rows are in the scratch at a time

@@ -253,7 +253,7 @@ cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t ite
     cdef PoolAxis* w = &pool.w
     cdef int64_t band = h.size
     cdef int64_t size = 0
-    cdef int64_t row, rows
+    cdef int64_t row, rows, made
     pool.algorithm = GATHER
     plan.known = known_columns(w)
     plan.flat = plan.known == SAME and h.stride == 1 and w.size <= LONG_ROW
@@ -266,13 +266,16 @@ cdef int64_t plan_gather(MaxPool2dGatherPlan* plan, int64_t threads, int64_t ite
     row = w.size * real + (h.terms + 1) * plan.row_pitch * real
     plan.team = TEAM if plan.known and TEAM * row <= SCRATCH_BYTES // 2 else 1
     plan.sweep = plan.team
-    if pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1 and LANES * row <= SCRATCH_BYTES // 2:
+    plan.pixels = pool.channels > 1 and pool.image_strides[1] == 1 and pool.image_strides[3] != 1
+    if (plan.pixels or (pool.pooled_strides[1] == 1 and pool.pooled_strides[3] != 1)) and (
+            LANES * row <= SCRATCH_BYTES // 2):
         plan.sweep = LANES
-    plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * plan.team)))
+    made = plan.sweep if plan.pixels else plan.team
+    plan.chunk = most(1, least(band, quotient(CHUNK_BYTES, w.size * real * made)))
     rows = least(h.out, quotient(plan.chunk - 1, h.stride) + 1 + h.terms)
     if not direct or (plan.flat and pool.pooled_strides[2] != w.out):
         size = place(&plan.at_rows, size, rows * plan.row_pitch * real * plan.sweep)
-    size = place(&plan.at_sums, size, plan.chunk * w.size * real * plan.team)
+    size = place(&plan.at_sums, size, plan.chunk * w.size * real * made)
     if plan.known == SAME:
         size = place(&plan.at_edges, size, (w.size + 1) * 2)
     if pool.argmax:

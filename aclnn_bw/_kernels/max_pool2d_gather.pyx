@@ -41,8 +41,9 @@ from aclnn_bw._kernels.max_pool2d_indices cimport (
     end_window, fill_windows, find_missed, first_place, first_window, packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport (
-    Unit, first_unit, load_channels, next_unit, pack_row, store_sums,
+    Unit, first_unit, joined_rows, load_channels, next_unit, pack_row, store_rows, store_sums,
 )
+from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.rows cimport bfloat, element, half, real, store_row, touch_pages
 from aclnn_bw._kernels.simd cimport CHOOSES_HALVES, VECTOR_BYTES, fence
 
@@ -316,7 +317,7 @@ cdef void flush_planes(Rest* rests, int64_t n) noexcept nogil:
     fence()
 
 
-cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element* to__hw, const char* made,
+cdef void store_team(const MaxPool2dGatherPlan* plan, const Ways* ways, element* to__hw, const char* made,
                      int64_t channel_pitch, int64_t rows, int64_t team, element* cells, Rest* rests,
                      const real* summed) noexcept nogil:
     """What has been made of `rows` rows of a team of channels."""
@@ -336,6 +337,27 @@ cdef void store_rows(const MaxPool2dGatherPlan* plan, const Ways* ways, element*
                 store_row(to, pool.image_strides[3], <const element*>made + at, pool.w.size)
             else:
                 store_sums(pool, to, pool.image_strides[3], <real*>made + at, cells, pool.w.size)
+
+
+cdef void turn_cells(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
+                     int64_t size) noexcept nogil:
+    turn_any(to, to_pitch, source, pitch, rows, columns, size, NULL)
+
+
+cdef void store_turned(const MaxPool2dGatherPlan* plan, const Ways* ways, element* to__hwc, char* made, int64_t rows,
+                       int64_t count, element* cells, const real* summed) noexcept nogil:
+    """The same of channels that lie side by side in gradInput, of all that have been made."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t pitch = plan.chunk * pool.w.size
+    cdef int64_t n = joined_rows(pool, rows)
+    cdef int64_t at = 0
+    if not ways.written:
+        store_rows(pool, to__hwc, <real*>made, pitch, count, rows, cells, turn_cells)
+        return
+    while at < rows * pool.w.size:
+        turn_cells(to__hwc, pool.image_strides[3], <const element*>made + at, pitch, count, n, sizeof(element))
+        at += n
+        to__hwc += pool.image_strides[2]
 
 
 cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_output__chw, const char* mask, int64_t lane,
@@ -387,12 +409,17 @@ cdef bint gather_band(const MaxPool2dGatherPlan* plan, const element* grad_outpu
                                  oh_end) >= 0:
                     return False
             to = <char*>to__hw if ways.in_place else scratch + plan.at_sums
+            if plan.pixels:
+                to += j * plan.chunk * pool.w.size * <int64_t>(sizeof(element) if ways.written else sizeof(real))
             gather_rows(plan, to, down if ways.in_place else pool.w.size, &plane, ih, stop, oh, team > 1, summed,
                         <const element*>NULL)
-            if not ways.in_place:
-                store_rows(plan, &ways, to__hw, to, plane.to_channel, stop - ih, team, cells,
+            if not (ways.in_place or plan.pixels):
+                store_team(plan, &ways, to__hw, to, plane.to_channel, stop - ih, team, cells,
                            <Rest*>(scratch + plan.at_rests) + j, summed)
             j += team
+        if plan.pixels:
+            store_turned(plan, &ways, grad_input__chw + ih * down, scratch + plan.at_sums, stop - ih, count, cells,
+                         summed)
         checked = oh_end
         ih = stop
     return True

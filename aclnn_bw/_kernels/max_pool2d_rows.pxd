@@ -16,6 +16,12 @@ ctypedef fused term:
     double
     uint16_t
 
+# turn_any of each unit: to, its pitch, source, its pitch, channels, positions, bytes.
+ctypedef void (*Turn)(void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t) noexcept nogil
+
+cdef enum:
+    PIECE = 64      # positions that are narrowed at a time before they are transposed
+
 # Of a range: the rows of a band in the channels of a group, (n*groups + group)*bands + band.
 cdef struct Unit:
     int64_t n
@@ -90,6 +96,68 @@ cdef inline void store_sums(const MaxPool2d* pool, element* to, int64_t stride, 
     else:
         store_cells(cells, <const term*>sums, n)
         store_row(to, stride, <const element*>cells, n)
+
+
+cdef inline void round_channels(float* sums, int64_t pitch, int64_t n, int64_t count) noexcept nogil:
+    cdef int64_t c
+    for c in range(count):
+        round_to_half_row(sums + c * pitch, n)
+
+
+cdef inline void narrow_pixels(element* to, int64_t along, const term* sums, int64_t pitch, int64_t n, int64_t count,
+                               Turn turned) noexcept nogil:
+    cdef element[LANES * PIECE] cells
+    cdef int64_t c, m
+    while n > 0:
+        m = least(n, PIECE)
+        for c in range(count):
+            store_cells(<element*>cells + c * PIECE, sums + c * pitch, m)
+        turned(to, along, <const element*>cells, PIECE, count, m, sizeof(element))
+        to += m * along
+        sums += m
+        n -= m
+
+
+cdef inline void store_pixels(const MaxPool2d* pool, element* to, term* sums, int64_t pitch, int64_t n,
+                              int64_t count, Turn turned) noexcept nogil:
+    """n positions of up to 16 channels, which lie side by side in gradInput, from sums `pitch` apart."""
+    if term is float:
+        if pool.reduced:
+            round_channels(sums, pitch, n, count)
+    if term is uint16_t or (term is float and element is float) or (term is double and element is double):
+        turned(to, pool.image_strides[3], sums, pitch, count, n, sizeof(element))
+    else:
+        narrow_pixels(to, pool.image_strides[3], <const term*>sums, pitch, n, count, turned)
+
+
+cdef inline bint by_pixels(const MaxPool2d* pool) noexcept nogil:
+    """Whether channels lie side by side in gradInput."""
+    return pool.channels > 1 and pool.image_strides[1] == 1 and pool.image_strides[3] != 1
+
+
+cdef inline int64_t joined_rows(const MaxPool2d* pool, int64_t rows) noexcept nogil:
+    """The positions of rows that follow one another in gradInput, or of one."""
+    return pool.w.size * (rows if pool.image_strides[2] == pool.w.size * pool.image_strides[3] else 1)
+
+
+cdef inline void store_rows(const MaxPool2d* pool, element* to__chw, term* sums, int64_t pitch, int64_t count,
+                            int64_t rows, element* cells, Turn turned) noexcept nogil:
+    """The sums of `rows` rows of `count` planes, `pitch` apart; as long as they lie side by side in one go."""
+    cdef bint pixels = by_pixels(pool)
+    cdef int64_t n = joined_rows(pool, rows) if pixels or pool.image_strides[3] == 1 else pool.w.size
+    cdef int64_t at = 0
+    cdef int64_t c
+    cdef element* to = to__chw
+    while at < rows * pool.w.size:
+        if pixels:
+            store_pixels(pool, to, sums + at, pitch, n, count, turned)
+        elif n == pitch == pool.image_strides[1] and pool.image_strides[3] == 1:
+            store_sums(pool, to, 1, sums, cells, n * count)
+        else:
+            for c in range(count):
+                store_sums(pool, to + c * pool.image_strides[1], pool.image_strides[3], sums + c * pitch + at, cells, n)
+        at += n
+        to += pool.image_strides[2]
 
 
 cdef inline void pack_row(element* to, int64_t pitch, const element* source, int64_t along, int64_t across, int64_t n,

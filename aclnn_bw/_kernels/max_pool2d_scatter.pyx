@@ -50,9 +50,10 @@ from aclnn_bw._kernels.max_pool2d_places cimport (
 )
 from aclnn_bw._kernels.max_pool2d_planes cimport plane_places, scatter_maxima
 from aclnn_bw._kernels.max_pool2d_rows cimport (
-    Unit, first_unit, load_channels, next_unit, store_cells, store_sums, summed_there, term,
+    Unit, first_unit, load_channels, next_unit, store_cells, store_rows, summed_there, term,
 )
 from aclnn_bw._kernels.max_pool2d_spread cimport spread_plane
+from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.rows cimport bfloat, clear, element, half, real
 from aclnn_bw._kernels.simd cimport fence
 
@@ -88,22 +89,14 @@ cdef int64_t check_indices(const MaxPool2dScatterPlan* plan, const char* mask__h
     return find_missed(&plan.pool, &plan.windows, mask__hw, scratch, oh, end)
 
 
+cdef void turn_cells(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
+                     int64_t size) noexcept nogil:
+    turn_any(to, to_pitch, source, pitch, rows, columns, size, NULL)
+
+
 cdef void store_planes(const MaxPool2dScatterPlan* plan, element* to__chw, term* sums, int64_t count, int64_t rows,
                        element* cells) noexcept nogil:
-    """The sums of `rows` rows of `count` planes, as long as they lie side by side in one go."""
-    cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t n = pool.w.size
-    cdef int64_t c, row
-    if pool.image_strides[3] == 1 and pool.image_strides[2] == n:
-        n *= rows
-        rows = 1
-        if pool.image_strides[1] == n and plan.sum_pitch == n:
-            n *= count
-            count = 1
-    for c in range(count):
-        for row in range(rows):
-            store_sums(pool, to__chw + c * pool.image_strides[1] + row * pool.image_strides[2],
-                       pool.image_strides[3], sums + c * plan.sum_pitch + row * n, cells, n)
+    store_rows(&plan.pool, to__chw, sums, plan.sum_pitch, count, rows, cells, turn_cells)
 
 
 cdef void scatter_words(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
