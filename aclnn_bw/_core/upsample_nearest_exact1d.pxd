@@ -59,8 +59,9 @@ cdef struct UpsampleNearestExact1dPlan:
     int64_t depth                       # channels of a row: 1, all if PIXELS, a group of them if PACKED or UNPACKED
     int64_t all_channels
     bint by_pixels                      # PACKED, UNPACKED: results, or sources, are transposed, for rows are short
-    int64_t made                        # bytes of it for a row of results that is streamed afterwards
+    bint returns                        # PACKED: results are transposed, too, for channels of out lie side by side
     int64_t packed                      # bytes of scratch for a block of these, or a row; what needs more does without
+    int64_t made                        # and behind them for results that are streamed, or transposed, afterwards
     int64_t channels                    # rows of an n
     int64_t rows                        # n, c; or one, of all rows joined end to end
     int64_t targets                     # of a row, joined or not

@@ -457,6 +457,7 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
     cdef int64_t next = plan.grad_output_strides[1]
     cdef int64_t to_along = plan.out_strides[2]
     cdef int64_t to_next = plan.out_strides[1]
+    cdef int64_t made_pitch = packed_row(targets, size) // size
     cdef element* made = to
     cdef int64_t k
     if fits and plan.by_pixels and plan.layout == PACKED:
@@ -479,9 +480,10 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
         readable = owned + SPAN
         next = pitch
         along = 1
-        if plan.streams:
+        if plan.streams or plan.returns:
             made = <element*>(scratch + plan.packed)
-            to_next = 0
+            to_next = made_pitch if plan.returns else 0
+            to_along = 1
     elif fits:
         made = <element*>scratch
         to_next = pitch
@@ -495,6 +497,9 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
             readable -= next
         source += next
         made += to_next
+    if fits and plan.returns:
+        turn_any(to, plan.out_strides[2], <const element*>(scratch + plan.packed), made_pitch, channels, targets, size,
+                 NULL)
     if fits and plan.layout == UNPACKED:
         turn_any(to, plan.out_strides[2], scratch, pitch, channels, targets, size, NULL)
 
