@@ -19,6 +19,7 @@ cdef extern from *:
         return __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3
              : __builtin_cpu_supports("x86-64-v2") ? 2 : 0;
     }
+    static int aclnn_bw_clears_by_pieces(void) { return __builtin_cpu_is("intel") != 0; }
     static int aclnn_bw_built_isa(int isa) { return isa >= 2 && isa <= 4; }
     static void aclnn_bw_fill(int isa, void *table)
     {
@@ -27,6 +28,7 @@ cdef extern from *:
     #else
     extern void aclnn_bw_fill_table_baseline(void *);
     static int aclnn_bw_cpu_isa(void) { return 1; }
+    static int aclnn_bw_clears_by_pieces(void) { return 0; }
     static int aclnn_bw_built_isa(int isa) { return isa == 1; }
     static void aclnn_bw_fill(int isa, void *table) { (void)isa; aclnn_bw_fill_table_baseline(table); }
     #endif
@@ -34,6 +36,7 @@ cdef extern from *:
     """
     int cpu_isa "aclnn_bw_cpu_isa" () noexcept nogil
     bint built_isa "aclnn_bw_built_isa" (int isa) noexcept nogil
+    bint clears_by_pieces "aclnn_bw_clears_by_pieces" () noexcept nogil
     void fill "aclnn_bw_fill" (int isa, void* table) noexcept nogil
     int64_t last_cache "aclnn_bw_last_cache" () noexcept nogil
     int64_t streamed_from "aclnn_bw_streamed_from" (int64_t bytes) noexcept nogil
@@ -54,4 +57,5 @@ cdef void load_kernels(int isa, KernelTable* table) noexcept nogil:
     cdef int64_t cache = last_cache()
     fill(isa, table)
     table.streamed_bytes = streamed_from(cache)
-    table.streamed_sums = streamed_from(cache // 2)
+    table.clears_by_pieces = clears_by_pieces()
+    table.streamed_sums = streamed_from(cache // 2 if table.clears_by_pieces else cache)

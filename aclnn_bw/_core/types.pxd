@@ -121,6 +121,7 @@ cdef extern from "types.h" nogil:
         int64_t vector_bytes
         int64_t streamed_bytes
         int64_t streamed_sums
+        int64_t clears_by_pieces
     ctypedef struct Context "aclnn_bw_context":
         const KernelTable* kernels
         int32_t product, mask_layout, face, threads, cores, fresh

@@ -53,7 +53,8 @@ cdef inline void fetch_to_write(char* to, int64_t size) noexcept nogil:
 
 
 cdef inline void clear(void* to, int64_t size, bint far) noexcept nogil:
-    """to[:size] = 0; `far`: it lies beyond the caches."""
+    """to[:size] = 0; `far`: it lies beyond the caches of a machine whose memset reads what it writes. An AMD's does not
+    from 2 KiB on: there pieces take 1 to 2.5 times as long."""
     cdef char* begin = <char*>to
     cdef int64_t some
     while far and size > 0:
