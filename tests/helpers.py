@@ -1,12 +1,13 @@
 """Shared by the operators' tests: the error bound, guarded arrays in any layout, one runner for both phases."""
 
+import contextlib
 import ctypes
 import hashlib
+import itertools
 import mmap
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import ml_dtypes
@@ -182,15 +183,16 @@ SIDES = (
 
 def assert_sides_alike(call, array, result, same=assert_same_bytes):
     """Channels side by side on one side or both: `call(array, out)` makes the bytes of `result` and writes no others,
-    by one thread or several."""
+    by one thread or several, in the caches or past them."""
 
     def layout_of(name, x):
         return "planes_transposed" if name == "channels_last" and x.ndim == 3 else name
 
-    for number, (layout, out_layout) in enumerate(SIDES):
+    for number, ((layout, out_layout), past) in enumerate(itertools.product(SIDES, (False, True))):
         given = guarded_copy(array, layout_of(layout, array), 1)
         out = Guarded(result.shape, result.dtype, layout_of(out_layout, result), 1)
-        with aclnn_bw.num_threads(1 + 2 * (number % 2)):
+        caches = past_the_caches() if past else contextlib.nullcontext()
+        with caches, aclnn_bw.num_threads(1 + 2 * (number // 2 % 2)):
             call(given.view, out.view)
         out.assert_outside_untouched()
         same(np.ascontiguousarray(out.view), result)
@@ -293,7 +295,7 @@ def at_fence(memory, shape, dtype, layout="contiguous", gap=1, at_end=True):
 EITHER_WAY = 0, 2**62
 
 
-@contextmanager
+@contextlib.contextmanager
 def past_the_caches(least=0):
     """Results of more than so many bytes go past the caches, as those do that no cache holds."""
     before = _native.stream_from(least, least)

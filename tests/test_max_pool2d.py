@@ -267,10 +267,16 @@ def test_one_bit_or_two_sum_in_the_same_order(pool, dtype, rng):
 
 @every_dtype
 @every_mask_layout
-@pytest.mark.parametrize("shape", [(2, 16, 9, 11), (1, 17, 40, 7), (2, 47, 6, 5), (3, 100, 5, 8), (1, 33, 90, 4)])
-def test_channels_last_on_both_sides(shape, mask_layout, dtype, rng):
-    """Words have the channels of a vector, and the last vector takes its bits from two of them."""
+@pytest.mark.parametrize("grad_layout", ["channels_last", "contiguous", "every_second_row"])
+@pytest.mark.parametrize(
+    "shape",
+    [(2, 16, 9, 11), (1, 17, 40, 7), (2, 47, 6, 5), (3, 100, 5, 8), (1, 33, 90, 4), (2, 3, 21, 30), (1, 8, 12, 70)],
+)
+def test_channels_last_in_grad_input(shape, grad_layout, mask_layout, dtype, rng):
+    """Words have the channels of a vector, and the last vector takes its bits from two of them. Of fewer channels than
+    16 what has been made is transposed, and so are gradients that lie otherwise."""
     kinds = ((3, 2, 1), (3, 1, 1), (2, 2, 0), ((1, 3), 1, (0, 1)), ((4, 5), 1, (2, 1)), ((5, 3), (7, 2), 1))
+    kinds += ((4, 5, 0), ((1, 4), (2, 3), 0))
     for number, (kernel, stride, padding) in enumerate(kinds):
         pool = MaxPool(shape, kernel, stride, padding, number % 2 == 1)
         grad, indices = pool.gradients(rng, dtype), pool.indices(rng)
@@ -280,7 +286,7 @@ def test_channels_last_on_both_sides(shape, mask_layout, dtype, rng):
             mask = with_garbage(max_pool.bitmask(hits), pool, rng)
         found = Guarded(shape, grad.dtype, "channels_last", 1)
         with aclnn_bw.num_threads(1 + number % 3):
-            two_phase(pool, guarded_copy(grad, "channels_last", 1).view, guarded_copy(mask, "contiguous", 1).view,
+            two_phase(pool, guarded_copy(grad, grad_layout, 1).view, guarded_copy(mask, "contiguous", 1).view,
                       layout=mask_layout, out=found.view)  # fmt: skip
         found.assert_outside_untouched()
         result = np.ascontiguousarray(found.view)

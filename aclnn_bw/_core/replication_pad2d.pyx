@@ -452,7 +452,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
     planes *= plan.groups
     plan.band = plan.h.out
     if plan.layout == PACKED:
-        lay_out_packed(plan, goes_past(context, bytes, CACHED))
+        lay_out_packed(plan, goes_past(context, bytes, context.kernels.streamed_bytes))
     if context.threads > 1 and planes < UNITS_PER_THREAD * context.threads:
         plan.band = least(plan.band, most(LEAST_BAND, ceil_div(plan.h.out, ceil_div(UNITS_PER_THREAD * context.threads,
                                                                                     planes))))
