@@ -1,12 +1,12 @@
 /* From how many bytes on results go past the caches.
  *
  * A line that is stored in the usual way is read before, one that is streamed is not, but is in no cache afterwards.
- * Calls that are made again and again gain from the size of the last cache on; scattered sums, which are cleared first,
- * from half of it where that is done by pieces whose lines are fetched. On a Zen 3 with 32 MiB: copies and sums in order
- * of 18 to 24 MiB take 0.75 to 1.25 of the time, of 32 to 65 MiB 0.5 to 1.1; scattered sums of 18 to 43 MiB, cleared by
- * pieces, 0.4 to 0.8. An AMD's memset of large memory does not read it: on a Zen 5 with 32 MiB scattered sums of 16 to
- * 31 MiB take 0.4 to 1.3 of the time of streamed ones after one memset, after pieces 0.7 to 1.7. On a Xeon with 480 MiB copies and sums in order of
- * 75 MiB take 1.04; scattered ones were not tried there. */
+ * Calls that are made again and again gain from the size of the last cache on; scattered sums, which are cleared
+ * first, from half of it where that is done by pieces whose lines are fetched. On a Zen 3 with 32 MiB: copies and
+ * sums in order of 18 to 24 MiB take 0.75 to 1.25 of the time, of 32 to 65 MiB 0.5 to 1.1; scattered sums of 18 to
+ * 43 MiB, cleared by pieces, 0.4 to 0.8. An AMD's memset of large memory does not read it: on a Zen 5 with 32 MiB
+ * scattered sums of 16 to 31 MiB take 0.4 to 1.3 of the time of streamed ones after one memset, after pieces 0.7 to
+ * 1.7. On a Xeon with 480 MiB copies and sums in order of 75 MiB take 1.04; scattered ones were not tried there. */
 #ifndef ACLNN_BW_LAST_CACHE_H
 #define ACLNN_BW_LAST_CACHE_H
 #include <stdint.h>

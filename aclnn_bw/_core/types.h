@@ -48,7 +48,7 @@ typedef struct {
     int64_t vector_bytes; /* of the longest vectors: plans choose by what these are worth */
     int64_t streamed_bytes; /* of all arrays, beyond which results go past this machine's caches (last_cache.h) */
     int64_t streamed_sums;  /* the same for scattered sums */
-    int64_t clears_by_pieces; /* whether large memory is cleared so (clear in _kernels/rows.pxd), or by one memset */
+    int64_t clears_by_pieces; /* scattered sums (clear in _kernels/rows.pxd); else by one memset */
 } aclnn_bw_kernel_table;
 
 typedef struct {

@@ -1,6 +1,6 @@
 # cython: cdivision=True
 """MaxPool2dWithMaskBackward and MaxPool2dWithIndicesBackward, GATHER_LAST and SCATTER_LAST: channels lie side by side
-in gradOutput and in gradInput.
+in gradInput, and in gradOutput, or else its rows of windows are transposed for a band (`turn_gradients`).
 
 The formula, its order and its bytes are those of max_pool2d_gather.pyx and max_pool2d_scatter.pyx, whose vectors hold
 positions or windows of one row; here a vector holds channels of one of them, and nothing is transposed but indices that

@@ -148,11 +148,12 @@ cdef inline void store_rows(const MaxPool2d* pool, element* to__chw, term* sums,
     cdef int64_t at = 0
     cdef int64_t c
     cdef element* to = to__chw
+    if n == pitch == pool.image_strides[1] and pool.image_strides[3] == 1:
+        n *= count
+        count = 1
     while at < rows * pool.w.size:
         if pixels:
             store_pixels(pool, to, sums + at, pitch, n, count, turned)
-        elif n == pitch == pool.image_strides[1] and pool.image_strides[3] == 1:
-            store_sums(pool, to, 1, sums, cells, n * count)
         else:
             for c in range(count):
                 store_sums(pool, to + c * pool.image_strides[1], pool.image_strides[3], sums + c * pitch + at, cells, n)

@@ -24,6 +24,7 @@ lie inside their storage. A plane of the scratch holds the interval of rows and 
 | . few rows (`sum_few_rows`) | border rows, dense, of ordinary planes and pads | less to set up for small planes |
 | . any (`sum_pieces`) | large pads, long rows, rows with gaps | pieces of sums that stay in the L1 cache |
 | PACKED | channels side by side in gradOutput | a transposition to planes reads each cache line once |
+| . strips | as those of planes | streamed too |
 | PIXELS | channels side by side in both | all channels of a pixel are a vector, nothing is transposed |
 | UNPACKED | in gradInput alone | a transposition to pixels, which are summed as those of PIXELS |
 
@@ -444,6 +445,12 @@ cdef void backward_strips(const ReplicationPad2dPlan* plan, const Tile* tile, Li
                     <const char*>(grad_output__hw + (ih + plan.h.shift) * tile.source_down), source_end)
 
 
+cdef void turn_cells(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
+                     int64_t size, const void* end) noexcept nogil:
+    """turn_any, compiled once for all types, for it is long."""
+    turn_any(to, to_pitch, source, pitch, rows, columns, size, end)
+
+
 cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_output__nhwc, element* grad_input__nchw,
                           char* scratch, int64_t unit, int64_t end, const real* summed) noexcept nogil:
     """The units [unit, end) of PACKED and UNPACKED: as those of planes, or of pixels, in the scratch."""
@@ -482,8 +489,9 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
             tile.depth = tile.source_along = channels * parts
             tile.source_down = columns * tile.depth
             for r in range(rows):
-                turn_any(<element*>scratch + r * tile.source_down, channels,
-                         grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[1], channels, columns, size, NULL)
+                turn_cells(<element*>scratch + r * tile.source_down, channels,
+                           grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[1], channels, columns, size,
+                           NULL)
             # Where the whole image would begin.
             backward_unit(&plan.h, &tile, <const element*>scratch - (oh * columns + ow) * tile.depth,
                           grad_input__nchw + parts * (n * x[0] + c * x[1]), band.iw, band.end, summed)
@@ -494,10 +502,10 @@ cdef void backward_packed(const ReplicationPad2dPlan* plan, const element* grad_
             # Whole rows that follow one another are one.
             joined = columns * g[3] == g[2]
             for r in range(least(rows, 1) if joined else rows):
-                turn_any(<element*>scratch + r * columns * parts, pitch,
-                         grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[3],
-                         rows * columns if joined else columns, channels, size,
-                         <const char*>grad_output__nhwc + plan.source_bytes)
+                turn_cells(<element*>scratch + r * columns * parts, pitch,
+                           grad_output__hwc + ((oh + r) * g[2] + ow * g[3]) * parts, g[3],
+                           rows * columns if joined else columns, channels, size,
+                           <const char*>grad_output__nhwc + plan.source_bytes)
         for k in range(channels):
             source = grad_output__hwc + k * g[1] * parts
             if packed:

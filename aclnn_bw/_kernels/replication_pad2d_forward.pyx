@@ -7,7 +7,8 @@ Bounds. The plan (`CopiedAxis`) splits each axis of out into what copies positio
 from `first` on, and what copies the last one; the three add up to out's size, and first + between is at most self's.
 Rows stay in the unit's band, which lies inside out: an end that is written with more than its own bytes is of a row
 that has a row of the band behind it, of more bytes than that. Phase 1 has proved that both views lie inside their
-storage. The scratch of a unit holds a row of its channels, or a strip.
+storage. The scratch holds a strip, of PACKED one of each channel of a group, and
+behind them what is left of their last lines.
 
 | path | when | why |
 |---|---|---|
@@ -18,7 +19,8 @@ storage. The scratch of a unit holds a row of its channels, or a strip.
 | . . far | shorter rows there | lines are fetched to be written: 0.7 to 0.9 of the time |
 | . . strips | the same of larger arrays, planes end to end | streamed too, from the scratch: 0.55 to 0.9 of that |
 | . any | other strides | element by element |
-| PACKED | channels side by side in self | a transposition to rows reads each cache line once |
+| PACKED | channels side by side in self | a transposition to strips of rows reads each cache line once |
+| . streamed | arrays beyond the caches | from there, too |
 | PIXELS | channels side by side in both | a pixel is copied as one, and dense pixels as one row |
 | UNPACKED | in out alone | a transposition writes each cache line once |
 
@@ -321,17 +323,21 @@ cdef void pad_packed(const ReplicationPad2dForwardPlan* plan, const char* self__
     """The rows [p, end) of a group of channels: strips of them are made in the scratch, each source row once."""
     cdef Rest* rests = <Rest*>(scratch + plan.group * plan.pitch)
     cdef int64_t row = plan.w.out * <int64_t>sizeof(item)
+    cdef int64_t made = -1      # the source row that was made last, and which row of the strip it is
+    cdef int64_t at = 0
     cdef int64_t c, r, rows
     memset(rests, 0, <size_t>plan.group * sizeof(Rest))
     while p < end:
         rows = least(plan.strip, end - p)
         for r in range(rows):
-            if r > 0 and source_of(&plan.h, p + r) == source_of(&plan.h, p + r - 1):
-                for c in range(channels):
-                    copy_bytes(scratch + c * plan.pitch + r * row, scratch + c * plan.pitch + (r - 1) * row, row)
+            if source_of(&plan.h, p + r) != made:
+                made = source_of(&plan.h, p + r)
+                make_packed(plan, self__hwc + made * plan.self_strides[2], scratch + r * row, channels, source_end,
+                            kind)
             else:
-                make_packed(plan, self__hwc + source_of(&plan.h, p + r) * plan.self_strides[2], scratch + r * row,
-                            channels, source_end, kind)
+                for c in range(channels if r != at else 0):
+                    copy_bytes(scratch + c * plan.pitch + r * row, scratch + c * plan.pitch + at * row, row)
+            at = r
         for c in range(channels):
             move_packed(plan, rests + c, scratch + c * plan.pitch,
                         out__chw + c * plan.out_strides[1] + p * plan.out_strides[2], rows, kind)
@@ -398,7 +404,8 @@ cdef void pad_strips(const ReplicationPad2dForwardPlan* plan, char** data, char*
 
 cdef int64_t forward(const ReplicationPad2dForwardPlan* plan, char** data, char* scratch, int64_t unit, int64_t end,
                      const item* kind) noexcept nogil:
-    """The units [unit, end); unit = (n*groups + group)*bands + band. The last argument gives its type only."""
+    """The units [unit, end); unit = (n*groups + group)*bands + band, of PACKED (n*bands + band)*groups + group. The
+    last argument gives its type only."""
     cdef int64_t n, plane, c, p, stop
     cdef const char* source
     cdef char* to

@@ -22,8 +22,10 @@ Paths. docs/design/upsample_nearest_exact1d.md explains them.
     . streamed  rows end to end beyond the caches       any of these in strips of the scratch (lines.pxd)
     NO_TABLE    few rows                                cleared; each source is added where it belongs
     PACKED      channels side by side in gradOutput     transposed to rows of the scratch, which are as any others
+    . streamed  beyond the caches                       results go past them, from the scratch
+    . returns   few channels, in out too                results are transposed back
     . by pixels short rows, or many sources to a target all channels are added as vectors, results are transposed
-    PIXELS      in out too                              all channels of a source are added as vectors
+    PIXELS      many, in out too                        all channels of a source are added as vectors
     UNPACKED    in out alone                            results are rows of the scratch, which are transposed
     . by pixels short rows, or many sources to a target transposed to pixels of the scratch, which are as any others
 """
@@ -442,12 +444,19 @@ cdef void stream_row(Rest* rest, char* to, const char* made, int64_t n) noexcept
     stream_on(rest, to, made, n)
 
 
+cdef void turn_cells(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
+                     int64_t size, const void* end) noexcept nogil:
+    """turn_any, compiled once for all types, for it is long."""
+    turn_any(to, to_pitch, source, pitch, rows, columns, size, end)
+
+
 cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* block, const element* source,
                        int64_t left, int64_t readable, int64_t channels, element* to, int64_t targets, char* scratch,
                        const void* source_end, Rest* rest, const real* summed) noexcept nogil:
     """A unit of several channels; `left` sources of the row are the block's or follow. PACKED makes rows of the scratch
     of what the block owns, with room behind it, UNPACKED of its results; where that is too much, channels are worked
-    off one by one. `by_pixels`, results are transposed, or what the block owns."""
+    off one by one. `by_pixels`, results are transposed, or what the block owns. What is streamed, or transposed back,
+    is made behind that."""
     cdef int64_t size = <int64_t>sizeof(element)
     cdef int64_t owned = least(ceil_div(targets, block.targets) * block.sources, left)
     cdef int64_t pitch = packed_row(most(owned, targets) if plan.by_pixels else (
@@ -464,18 +473,18 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
         sum_pixels(block, source, along, <element*>scratch, channels, targets, channels, summed)
         if plan.streams:
             made = <element*>(scratch + plan.packed)
-            turn_any(made, pitch, scratch, channels, targets, channels, size, NULL)
+            turn_cells(made, pitch, scratch, channels, targets, channels, size, NULL)
             for k in range(channels):
                 stream_row(rest, <char*>(to + k * to_next), <const char*>(made + k * pitch), targets * size)
         else:
-            turn_any(to, to_next, scratch, channels, targets, channels, size, NULL)
+            turn_cells(to, to_next, scratch, channels, targets, channels, size, NULL)
         return
     if fits and plan.by_pixels:
-        turn_any(scratch, channels, source, next, channels, owned, size, NULL)
+        turn_cells(scratch, channels, source, next, channels, owned, size, NULL)
         sum_pixels(block, <const element*>scratch, channels, to, to_along, targets, channels, summed)
         return
     if fits and plan.layout == PACKED:
-        turn_any(scratch, pitch, source, along, owned, channels, size, source_end)
+        turn_cells(scratch, pitch, source, along, owned, channels, size, source_end)
         source = <const element*>scratch
         readable = owned + SPAN
         next = pitch
@@ -498,10 +507,9 @@ cdef void sum_channels(const UpsampleNearestExact1dPlan* plan, const Block* bloc
         source += next
         made += to_next
     if fits and plan.returns:
-        turn_any(to, plan.out_strides[2], <const element*>(scratch + plan.packed), made_pitch, channels, targets, size,
-                 NULL)
+        turn_cells(to, plan.out_strides[2], scratch + plan.packed, made_pitch, channels, targets, size, NULL)
     if fits and plan.layout == UNPACKED:
-        turn_any(to, plan.out_strides[2], scratch, pitch, channels, targets, size, NULL)
+        turn_cells(to, plan.out_strides[2], scratch, pitch, channels, targets, size, NULL)
 
 
 cdef int64_t backward(const UpsampleNearestExact1dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,

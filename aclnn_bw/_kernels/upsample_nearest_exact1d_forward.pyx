@@ -19,8 +19,8 @@ scratch has two elements more than a block for each channel of a group, and a bl
 | PIXELS | channels side by side in both | all channels of a source are copied as one |
 | PACKED, UNPACKED | in one of both | of sources and elements the fewer are transposed: 3 to 10 times |
 
-Beyond the caches strips of rows that lie end to end go past them (lines.pxd), for lines are not read then before they
-are written: 0.4 to 0.85 of the time.
+Beyond the caches strips of rows that lie end to end go past them, and PACKED rows (lines.pxd), for lines are not
+read then before they are written: 0.4 to 0.85 of the time.
 
 `python -m benchmarks --operator upsample_nearest_exact1d` measures.
 """
@@ -205,6 +205,12 @@ cdef void stream_row(Rest* rest, char* to, const char* made, int64_t n) noexcept
     stream_on(rest, to, made, n)
 
 
+cdef void turn_cells(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
+                     int64_t size, const void* end) noexcept nogil:
+    """turn_any, compiled once for all types, for it is long."""
+    turn_any(to, to_pitch, source, pitch, rows, columns, size, end)
+
+
 cdef void copy_packed(const UpsampleNearestExact1dForwardPlan* plan, const Found* found, const char* self__cl,
                       char* out__cl, item* scratch, int64_t channels, int64_t j, int64_t end, const void* source_end,
                       Rest* rest) noexcept nogil:
@@ -222,7 +228,7 @@ cdef void copy_packed(const UpsampleNearestExact1dForwardPlan* plan, const Found
     cdef item* to = <item*>out__cl + j
     cdef int64_t c
     if not plan.shrinks:
-        turn_any(scratch, plan.pitch, self__cl + first * along, along // size, sources, channels, size, source_end)
+        turn_cells(scratch, plan.pitch, self__cl + first * along, along // size, sources, channels, size, source_end)
         for c in range(channels):
             copy_dense(plan, found, source + c * plan.pitch, made if plan.streams else to + c * down, j, end - j,
                        plan.map.targets)
@@ -230,7 +236,7 @@ cdef void copy_packed(const UpsampleNearestExact1dForwardPlan* plan, const Found
                 stream_row(rest, <char*>(to + c * down), <const char*>made, (end - j) * size)
         return
     copy_cells(plan, found, self__cl, along, plan.map.targets - 1, <char*>scratch, cell, cell, j, end)
-    turn_any(made, plan.pitch, scratch, channels, end - j, channels, size, NULL)
+    turn_cells(made, plan.pitch, scratch, channels, end - j, channels, size, NULL)
     for c in range(channels):
         if plan.streams:
             stream_row(rest, <char*>(to + c * down), <const char*>(made + c * plan.pitch), (end - j) * size)
@@ -251,10 +257,10 @@ cdef void copy_unpacked(const UpsampleNearestExact1dForwardPlan* plan, const Fou
         for c in range(channels):
             copy_dense(plan, found, <const item*>(self__cl + c * plan.self_strides[1]), scratch + c * plan.pitch, j,
                        end - j, plan.map.targets)
-        turn_any(out__cl + j * to_along, to_along // size, scratch, plan.pitch, channels, end - j, size, NULL)
+        turn_cells(out__cl + j * to_along, to_along // size, scratch, plan.pitch, channels, end - j, size, NULL)
     else:
-        turn_any(scratch, channels, self__cl + first * size, plan.self_strides[1] // size, channels, sources, size,
-                 NULL)
+        turn_cells(scratch, channels, self__cl + first * size, plan.self_strides[1] // size, channels, sources, size,
+                   NULL)
         copy_cells(plan, found, <const char*>scratch - first * cell, cell, first + sources - 1,
                    out__cl + j * to_along, to_along, cell, j, end)
 
