@@ -382,7 +382,10 @@ cdef void lay_out_packed(ReplicationPad2dForwardPlan* plan, bint past) noexcept 
     if plan.out_strides[3] == plan.item and plan.out_strides[2] == row:
         plan.strip = least(plan.h.out, most(1, least(CHANNEL_STRIP // row, PACKED_STRIP // (row * plan.group))))
     plan.pitch = packed_plane(plan.strip * plan.w.out, plan.item)
-    plan.band = least(plan.h.out, most(1, UNIT // (row * plan.group * plan.strip)) * plan.strip)
+    # A band makes a source row once, however many rows copy it.
+    plan.band = plan.h.out
+    if plan.h.before + plan.h.after < plan.h.between:
+        plan.band = least(plan.h.out, most(1, UNIT // (row * plan.group * plan.strip)) * plan.strip)
 
 
 cdef int plan_forward(const Context* context, const Arguments* c, const int64_t* pads,
