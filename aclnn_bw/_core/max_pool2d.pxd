@@ -83,7 +83,7 @@ cdef struct MaxPool2d:
     int64_t at_indices      # byte offset in a range's scratch
     bint reduced            # Ascend910, float32: values are rounded to float16, and so are sums
     bint disjoint           # no two windows have a position in common
-    bint far                # the tensors leave the caches
+    bint far                # the tensors leave the caches; SCATTER, PLANES: and what is cleared is fetched before
     int32_t algorithm
     int64_t[2] full_kernel  # as the caller gave them
     int64_t[2] full_stride

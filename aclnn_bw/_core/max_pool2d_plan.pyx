@@ -374,12 +374,12 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     if not in_place:
         pool.band = most(1, least(pool.band, quotient(SCRATCH_BYTES // 2, row * channels)))
     split_rows(pool, h.size, pool.band, context.threads, h.kernel - h.stride)
-    reach += quotient(pool.band - 1, h.stride) + 1
+    reach = least(h.out, reach + quotient(pool.band - 1, h.stride) + 1)     # of a band
     if packed:
-        size = place_indices(pool, channels, least(h.out, reach), size)
+        size = place_indices(pool, channels, reach, size)
     plan.turned = turned
     if turned:
-        size = place(&plan.at_grads, size, least(h.out, reach) * pool.w.out * channels * item)
+        size = place(&plan.at_grads, size, reach * pool.w.out * channels * item)
     if not in_place:
         size = place(&plan.at_sums, size, pool.band * row * channels)
     if scattered and item < real:

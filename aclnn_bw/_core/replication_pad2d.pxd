@@ -76,7 +76,8 @@ cdef struct ReplicationPad2dForwardPlan:
     int32_t layout
     bint far                    # the arrays lie beyond the caches
     bint streamed               # out is written past the caches
-    int64_t strip               # rows that are made at a time, which then are; 0: rows go there one by one
+    # Rows that are made in the scratch at a time: of PLANES, which then are streamed, or 0; of PACKED always.
+    int64_t strip
     int64_t pitch               # bytes of the scratch for a channel of PACKED
 
 cdef extern int replication_pad2d_backward "aclnn_bw_replication_pad2d_backward" (
