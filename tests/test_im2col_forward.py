@@ -292,8 +292,11 @@ def test_what_is_chosen():
     last = np.zeros((1, 16, 16, 8), np.float32).transpose(0, 3, 1, 2)
     for image, geometry, out, wanted in (
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "ROWS"),
-        (x, (4, 1, 0, 4), empty(x, (4, 1, 0, 4)), "TABLE"),
-        (x[:, :7], (4, 1, 0, 4), empty(x[:, :7], (4, 1, 0, 4)), "TURNED"),  # too few planes for a table
+        (x, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)), "TABLE"),
+        (x, (4, 1, 1, 4), empty(x, (4, 1, 1, 4)), "TABLE"),
+        (x, (4, 1, 0, 4), empty(x, (4, 1, 0, 4)), "TURNED"),  # nothing outside, and blocks of 16 bytes
+        (x, (3, 1, 0, 6), empty(x, (3, 1, 0, 6)), "TABLE"),
+        (x[:, :3], (3, 1, 0, 6), empty(x[:, :3], (3, 1, 0, 6)), "TURNED"),  # too few planes for a table
         (last, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)), "TABLE, PACKED"),
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1), "float16"), "PIECES"),
         (last, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "PACKED"),
@@ -305,6 +308,28 @@ def test_what_is_chosen():
     ):
         with a.num_threads(1):
             assert wanted in chosen(image, geometry, out)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize(
+    ("shape", "geometry"),
+    [
+        ((1, 2, 600, 12), (11, 1, 0, 1)),  # more kernel positions of windows than one table holds
+        ((2, 2, 600, 150), (9, 2, (4, 2), (4, 12))),  # more rows of the image than places
+        ((1, 1, 700, 20), ((3, 2), (90, 1), (180, 0), (1, 3))),  # bands above and below the image
+    ],
+)
+def test_tables_of_bands(rng, shape, geometry, dtype):
+    x = some_bits(rng, shape, dtype)
+    wanted = im2col(x, *geometry)
+    pairs = [value if isinstance(value, tuple) else (value, value) for value in geometry]
+    with a.soc("Host"):
+        executor = a.aclnnIm2colGetWorkspaceSize(x, *pairs, np.empty_like(wanted))[1]
+    assert executor.explain().algorithm == "TABLE"
+    for image in (x, x[..., ::-1].copy()[..., ::-1], x.transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)):
+        for threads in (1, 3):
+            with a.num_threads(threads):
+                same_bits(a.im2col(image, *geometry), wanted)
 
 
 def test_windows_far_above_and_below_the_image():

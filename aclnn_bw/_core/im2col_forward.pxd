@@ -36,6 +36,7 @@ cdef inline int64_t span_of(const ForwardAxis* axis) noexcept nogil:
 cdef struct Im2colForwardPlan:
     ForwardAxis h
     ForwardAxis w
+    int64_t images
     int64_t channels
     int64_t[4] self_strides     # n, c, h, w
     int64_t source_bytes        # from self's first element to the end of the last in memory
@@ -44,13 +45,15 @@ cdef struct Im2colForwardPlan:
     int32_t self_dtype
     int32_t out_dtype
     int64_t out_item            # bytes
-    # A unit of work is a group of channels x a band of windows: whole rows of them.
+    # A unit of work is a group of channels x a band of windows: whole rows of them. TABLE counts bands last.
     int64_t group
     int64_t groups
     int64_t band
     int64_t bands
+    int64_t image_rows          # TABLE: the most rows of self that a band reads
     # Where they begin in the scratch, in bytes: of TABLE, and of LAST, whose window is at its begin.
     int64_t at_table
+    int64_t at_windows
     int64_t at_image
     int64_t at_pixels
     int32_t algorithm

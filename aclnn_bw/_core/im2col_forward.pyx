@@ -39,14 +39,14 @@ cdef enum:
     FAR = 1 << 30               # larger pads, dilations and kernels: places of LAST are sums of int64
     MOST_PACKED = 1048576       # bytes of the planes of a group: an L2 cache
     LEAST_TURNED = 3            # stride of the windows, and kernel positions
-    FEW_WINDOWS = 16            # in a row: a table is worth it (1.1 to 6 times; `python -m benchmarks.sweep`)
-    FEWER_WINDOWS = 6           # where a transposition is quick: of 3 columns
-    FEWEST_WINDOWS = 3          # of WELL_TURNED columns and more
-    WELL_TURNED = 16
+    FEW_WINDOWS = 16            # in a row: a table is worth it (1.1 to 7 times; `python -m benchmarks.sweep`)
+    FEW_APART = 24              # where pixels lie LEAST_TURNED apart and more
     FEW_MOVED = 4               # where planes are moved as a whole
+    PLANES_PER_TABLE = 4        # where it gains less
     TABLE_BYTES = 131072        # at most: half of an L2 cache of 256 KiB
-    IMAGE_BYTES = 65536         # of a plane, read in no order: twice an L1 cache still gains (1.4 to 4.8 times)
-    PLANES_PER_TABLE = 8        # at least: to fill one takes as long as to make a plane by rows
+    IMAGE_BYTES = 65536         # of rows that are read in no order: twice an L1 cache still gains (1.4 to 4.8 times)
+    MOST_PLACES = 65535
+    LEAST_BAND = 32             # windows of a table, if it is not for all
 
 
 cdef bint is_real(int dtype) noexcept nogil:
@@ -105,19 +105,45 @@ cdef void set_axis(ForwardAxis* axis, int64_t size, int64_t windows, int64_t ker
     axis.pad = pad
 
 
-cdef bint goes_by_table(const Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item) noexcept nogil:
-    """Where rows of windows are short. Places are counted from 1 in 16 bits."""
-    cdef int64_t positions = plan.h.size * plan.w.size
+cdef bint goes_by_table(const Im2colForwardPlan* plan, int64_t planes, int64_t item) noexcept nogil:
+    """Where rows of windows are short, `planes` being those of a thread."""
     cdef int64_t few = FEW_WINDOWS
     if plan.flat:
         few = most(FEW_MOVED, least(plan.w.kernel, 2 * FEW_MOVED))
-    elif plan.algorithm == TURNED and plan.w.kernel >= WELL_TURNED:
-        few = FEWEST_WINDOWS
-    elif plan.algorithm == TURNED and plan.w.kernel == LEAST_TURNED:
-        few = FEWER_WINDOWS
-    return (plan.w.windows <= few and positions < 1 << 16 and positions * item <= IMAGE_BYTES
-            and plan.h.kernel * plan.w.kernel <= quotient(TABLE_BYTES // 2, plan.h.windows * plan.w.windows)
-            and images * plan.channels >= PLANES_PER_TABLE * threads)
+    elif plan.algorithm == TURNED and plan.w.pad == 0:
+        # The transposition is quick, unless it finds no blocks of 16 bytes; of three columns it needs none.
+        if item < 8 and plan.w.windows * item >= 16 and (plan.w.kernel * item >= 16 or plan.w.kernel == LEAST_TURNED):
+            return False
+    elif plan.algorithm == ROWS and plan.w.stride >= LEAST_TURNED:
+        few = FEW_APART
+    if planes < PLANES_PER_TABLE:
+        if plan.flat or plan.algorithm == TURNED and plan.w.pad == 0:
+            return False
+        if planes < 2:
+            few //= 2
+    return plan.w.windows <= few
+
+
+cdef int64_t lay_out_table(Im2colForwardPlan* plan, int64_t planes, int64_t threads, int64_t item) noexcept nogil:
+    """The bands of TABLE; returns the bytes of its tables and image, or 0 if they would be too small. Places are
+    counted from 1 in 16 bits."""
+    cdef const ForwardAxis* h = &plan.h
+    cdef int64_t row = plan.h.kernel * plan.w.kernel * plan.w.windows     # no more than out has elements
+    cdef int64_t rows = least(h.size, quotient(least(IMAGE_BYTES // item, MOST_PLACES), plan.w.size))
+    cdef int64_t band = least(h.windows, quotient(TABLE_BYTES // 2, row))
+    if rows < h.size:
+        if most(most(h.pad, h.stride), most(h.dilation, h.kernel)) > FAR or span_of(h) > rows:
+            return 0
+        band = least(band, (rows - span_of(h)) // h.stride + 1)
+    if planes < threads:
+        band = least(band, most(ceil_div(h.windows, threads), ceil_div(LEAST_BAND, plan.w.windows)))
+    if band < h.windows and band * plan.w.windows < LEAST_BAND:
+        return 0
+    plan.band = band
+    plan.image_rows = rows
+    plan.at_windows = plan.at_table + round_up(row * band * 2, ALIGNMENT)
+    plan.at_image = plan.at_windows + round_up((1 + plan.w.kernel) * plan.w.windows * band * 2, ALIGNMENT)
+    return plan.at_image + (rows * plan.w.size + 1) * most(item, 2) - plan.at_table
 
 
 cdef bint has_lines(const Im2colForwardPlan* plan, int64_t line) noexcept nogil:
@@ -169,7 +195,7 @@ cdef int64_t lay_out_last(Im2colForwardPlan* plan, int64_t item) noexcept nogil:
     return plan.at_pixels + rows * column * group
 
 
-cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t images, int64_t threads, int64_t item,
+cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t planes, int64_t threads, int64_t item,
                             int64_t moved) noexcept nogil:
     """The algorithm and groups of the others; returns the bytes of scratch."""
     cdef const ForwardAxis* h = &plan.h
@@ -197,13 +223,12 @@ cdef int64_t lay_out_planes(Im2colForwardPlan* plan, int64_t images, int64_t thr
     elif (w.stride >= LEAST_TURNED and w.kernel >= LEAST_TURNED and w.dilation == 1 and plan.plane_strides[3] == 1
             and item > 1):
         plan.algorithm = TURNED
-    if plan.algorithm != PIECES and goes_by_table(plan, images, threads, item):
-        plan.algorithm = TABLE
-    bytes = round_up(plan.group * plane, ALIGNMENT) if plan.packs else 0
-    if plan.algorithm == TABLE:
-        plan.at_table = bytes
-        plan.at_image = plan.at_table + round_up(h.kernel * w.kernel * h.windows * w.windows * 2, ALIGNMENT)
-        bytes = plan.at_image + (h.size * w.size + 1) * most(item, 2)
+    plan.at_table = round_up(plan.group * plane, ALIGNMENT) if plan.packs else 0
+    bytes = plan.at_table
+    if plan.algorithm != PIECES and goes_by_table(plan, planes // threads, item):
+        bytes += lay_out_table(plan, planes, threads, item)
+        if bytes > plan.at_table:
+            plan.algorithm = TABLE
     plan.far = moved > CACHED
     plan.streams = (plan.far and plan.algorithm == ROWS and plan.out_strides[1] == windows
                     and (windows >= LONG_MOVED // item if plan.flat else w.windows >= LONG_ROW // item))
@@ -221,7 +246,7 @@ cdef int64_t divide_work(Im2colForwardPlan* plan, int64_t images, int64_t thread
     if has_lines(plan, least(plan.channels * item, ALIGNMENT)):
         bytes = lay_out_last(plan, item)
     if bytes == 0:
-        bytes = lay_out_planes(plan, images, threads, item, moved)
+        bytes = lay_out_planes(plan, images * plan.channels, threads, item, moved)
     plan.groups = ceil_div(plan.channels, plan.group)
     units = images * plan.groups
     if threads > 1 and units < UNITS_PER_THREAD * threads and not plan.packs and plan.algorithm != TABLE:
@@ -259,6 +284,7 @@ cdef int plan_forward(const Context* context, const Arguments* c, int64_t[2] ker
     plain_strides(self, &plan.self_strides[4 - rank])
     plain_strides(out, &plan.out_strides[4 - rank])
     plan.source_bytes = reach_of(self)
+    plan.images = images
     plan.channels = self.dims[rank - 3]
     plan.self_dtype = self.dtype
     plan.out_dtype = out.dtype

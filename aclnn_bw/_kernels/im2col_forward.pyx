@@ -15,7 +15,7 @@ most BLOCK_BYTES and room for a line, which is moved to its beginning: what is l
 | . streamed | arrays beyond the caches, long rows | lines are not read before they are written: 1.2 to 3 times |
 | TURNED | stride >= 3, kernel >= 3 undilated | a transposition reads each cache line once |
 | PIECES | other strides or dtypes of out | what belongs together is written together |
-| TABLE | few windows in a row, small planes | im2col_table.pyx |
+| TABLE | few windows in a row | im2col_table.pyx |
 | LAST | C*kH*kW side by side in out, C >= 4, pixels in long runs | im2col_last.pyx |
 | PACKED | channels side by side in self | planes are made of a group, which is read from them kH*kW times |
 

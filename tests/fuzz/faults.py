@@ -1256,11 +1256,11 @@ FAULTS = [
     Fault(_PAD_FORWARD, "            if source_of(&plan.h, p + r) != made:",
           "            if source_of(&plan.h, p + r) != made and (made < 0 or not FAULT):",
           "packed rows: the first one serves for all"),
-    Fault(_IM2COL_TABLE, "if h.begin <= lh < h.end and w.begin <= lw < w.end:",
-          "if h.begin <= lh < h.end - FAULT * (h.end < plan.h.windows) and w.begin <= lw < w.end:",
+    Fault(_IM2COL_TABLE, "        end = (least(h.end, b.end) - b.first) * plan.w.windows\n",
+          "        end = (least(h.end, b.end) - b.first) * plan.w.windows - FAULT * (h.end < b.end)\n",
           "TABLE: the last window that lies inside the image at a kernel row is padding"),
-    Fault(_IM2COL_TABLE, "memcpy(image + 1, plane, <size_t>(plan.h.size * width) * sizeof(item))",
-          "memcpy(image + 1, plane, <size_t>(plan.h.size * width - FAULT) * sizeof(item))",
+    Fault(_IM2COL_TABLE, "memcpy(image + 1, plane, <size_t>(b.rows * width) * sizeof(item))",
+          "memcpy(image + 1, plane, <size_t>(b.rows * width - FAULT) * sizeof(item))",
           "TABLE: the last element of a plane is left"),
     Fault(_IM2COL_TABLE, "plane[r * plan.plane_strides[2] + i * plan.plane_strides[3]]",
           "plane[r * plan.plane_strides[2] + i * (plan.plane_strides[3] if not FAULT else 1)]",
@@ -1475,6 +1475,10 @@ FAULTS = [
     Fault(_MAX_GATHER, "                to += j * plan.chunk * pool.w.size",
           "                to += j * (1 - FAULT) * plan.chunk * pool.w.size",
           "channels side by side in gradInput: the last team's sums are also the first's"),
+    Fault(_IM2COL_TABLE, "h.size) - b.top, 0)\n", "h.size) - b.top - FAULT, 0)\n",
+          "TABLE: the last row that a band reads is left"),
+    Fault(_IM2COL_TABLE, "        if band != made:\n", "        if band != made and (made < 0 or not FAULT):\n",
+          "TABLE: the first band's table serves for all"),
 ]
 
 
