@@ -26,6 +26,8 @@ ctypedef fused turned:
     vector
 
 cdef enum:
+    WAY_BYTES = 4096    # of an L1 cache: lines so far apart fall into one set
+    CLOSE_ROWS = 256    # of 16 channels of 4 bytes: 16 KiB, which stay in it
     ROWS_AHEAD = 64     # rows of cells, into the L2 cache: of those 1 KiB apart the L1 cache holds 32
 
 
@@ -110,10 +112,12 @@ cdef inline void turn_blocks(moved* to, int64_t to_pitch, const moved* source, i
     # A prefetch of memory that is not there takes 50 times as long as one that hits: the page is looked up each time.
     cdef int64_t room = (<const char*>end - <const char*>source) // <int64_t>sizeof(moved) if end != NULL else 0
     cdef bint ahead = end != NULL and pitch > 0
-    cdef int64_t a = 0
-    cdef int64_t b, i, j, k
-    while a < rows:
-        i = least(a, rows - tall)
+    # Columns whose lines fall into one set of an L1 cache drive each other out of it: few at a time, of many rows.
+    cdef int64_t together = CLOSE_ROWS if to_pitch * <int64_t>sizeof(moved) % WAY_BYTES == 0 else tall
+    cdef int64_t first = 0
+    cdef int64_t a, b, i, j, k
+    while first < rows:
+        i = least(first, rows - tall)
         for k in range(tall if ahead and (i + ROWS_AHEAD + tall - 1) * pitch + columns <= room else 0):
             j = 0
             while j < columns:
@@ -122,9 +126,13 @@ cdef inline void turn_blocks(moved* to, int64_t to_pitch, const moved* source, i
         b = 0
         while b < columns:
             j = least(b, columns - wide)
-            turn_block(to + j * to_pitch + i, to_pitch, source + i * pitch + j, pitch, sum, width)
+            a = first
+            while a < least(first + together, rows):
+                i = least(a, rows - tall)
+                turn_block(to + j * to_pitch + i, to_pitch, source + i * pitch + j, pitch, sum, width)
+                a += tall
             b += wide
-        a += tall
+        first += together
 
 
 cdef inline void turn_few(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
