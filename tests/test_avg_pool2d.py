@@ -327,6 +327,15 @@ def test_small_planes_of_many_channels(kernel, dtype, rng):
 
 
 @every_dtype
+@pytest.mark.parametrize("height", [32, 96])
+@pytest.mark.parametrize("channels", [16, 19])
+def test_planes_4_kib_apart(channels, height, dtype, rng):
+    """Their lines fall into one set of a cache, so they are stored in another order: few channels, many positions."""
+    width = 128 // {"float64": 8, "float32": 4}.get(dtype, 2)
+    check_both_entry_points(Pool((1, channels, height, width), (5, 5), (4, 4), (2, 2)), dtype, rng)
+
+
+@every_dtype
 @pytest.mark.parametrize(
     "shape", [(2, 16, 9, 11), (1, 17, 40, 30), (1, 163, 7, 130), (1, 33, 300, 9), (3, 64, 5, 8), (2, 3, 20, 31)]
 )

@@ -1479,6 +1479,9 @@ FAULTS = [
           "TABLE: the last row that a band reads is left"),
     Fault(_IM2COL_TABLE, "        if band != made:\n", "        if band != made and (made < 0 or not FAULT):\n",
           "TABLE: the first band's table serves for all"),
+    Fault(_TRANSPOSE, "            while a < least(first + together, rows):\n",
+          "            while a < least(first + together - tall * FAULT * (together > tall), rows):\n",
+          "transposition into columns 4 KiB apart: the last block of rows is left"),
 ]
 
 
