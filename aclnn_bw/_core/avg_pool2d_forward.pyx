@@ -258,7 +258,12 @@ cdef bint goes_across(const Context* context, const AvgPool2dForwardPlan* plan, 
         limit = by_item(item, 27, 20, 10) if w.kernel <= 3 else by_item(item, WIDEST_PLANE, WIDEST_PLANE, 22)
     elif w.kernel < w.stride:
         # What lies between windows of a row is transposed, too.
-        limit = by_item(item, 48, 16, 6) if w.out <= FEW_WINDOWS else by_item(item, 48, 30, 12)
+        if w.out <= FEW_WINDOWS:
+            limit = by_item(item, 48, 16, 6)
+        elif w.kernel <= 3:
+            limit = by_item(item, WIDEST_PLANE, WIDEST_PLANE, 48 if w.kernel == 1 else 34)
+        else:
+            limit = by_item(item, 56, 34, 14)
     else:
         limit = by_item(item, 56, 40, 21)
     return 2 * size <= halves * limit
