@@ -69,6 +69,7 @@ cdef enum:
     ACROSS_BYTES = 1048576          # of the planes of 16 channels: half of what a thread may take
     ACROSS_NARROW = 131072          # the same where vectors have 16 bytes
     ACROSS_WINDOWS = 1024
+    FAR_APART = 4               # columns between windows: their phases take long
     KEPT_WINDOWS = 2048             # of 16 channels: what is compared along rows stays in the caches
     LAST_KERNELS = 2                # kernels' height: rows of the image of a band of LAST, if they are compared first
     LAST_ROW = 1024                 # windows: their maxima and places stay in the L2 cache
@@ -1086,6 +1087,9 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     bytes = traffic(self, item) + traffic(out, item)
     bytes += pool.mask_bytes if indices == NULL else traffic(indices, pool.index_item)
     threads = useful_threads(context.threads, bytes)
+    if threads > 1 and pool.w.stride >= FAR_APART and item < 8 and not goes_across(plan, context, threads, item):
+        # Phases of so many columns take twice as long as ACROSS (0.5 to 0.7): half of the threads do.
+        threads //= 2
     if is_last(pool, context, item):
         scratch = plan_last(plan, context.threads, item)
         kernel = ACROSS_KERNEL
