@@ -290,6 +290,7 @@ def test_what_is_chosen():
 
     x = np.zeros((1, 8, 16, 16), np.float32)
     last = np.zeros((1, 16, 16, 8), np.float32).transpose(0, 3, 1, 2)
+    tall = np.zeros((1, 2000, 10, 8), np.float32).transpose(0, 3, 1, 2)
     for image, geometry, out, wanted in (
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "ROWS"),
         (x, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)), "TABLE"),
@@ -297,6 +298,8 @@ def test_what_is_chosen():
         (x, (4, 1, 0, 4), empty(x, (4, 1, 0, 4)), "TURNED"),  # nothing outside, and blocks of 16 bytes
         (x, (3, 1, 0, 6), empty(x, (3, 1, 0, 6)), "TABLE"),
         (x[:, :3], (3, 1, 0, 6), empty(x[:, :3], (3, 1, 0, 6)), "TURNED"),  # too few planes for a table
+        (x, (3, 1, 1, 8), empty(x, (3, 1, 1, 8)), "TURNED"),  # 16 bytes and more would be copied for each element
+        (tall, (3, 1, 1, 2), empty(tall, (3, 1, 1, 2)), "PACKED"),  # and planes made for each of the bands
         (last, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)), "TABLE, PACKED"),
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1), "float16"), "PIECES"),
         (last, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "PACKED"),
@@ -308,6 +311,7 @@ def test_what_is_chosen():
     ):
         with a.num_threads(1):
             assert wanted in chosen(image, geometry, out)
+            assert "TABLE" in wanted or "TABLE" not in chosen(image, geometry, out)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
@@ -315,8 +319,8 @@ def test_what_is_chosen():
     ("shape", "geometry"),
     [
         ((1, 2, 600, 12), (11, 1, 0, 1)),  # more kernel positions of windows than one table holds
-        ((2, 2, 600, 150), (9, 2, (4, 2), (4, 12))),  # more rows of the image than places
-        ((1, 1, 700, 20), ((3, 2), (90, 1), (180, 0), (1, 3))),  # bands above and below the image
+        ((2, 2, 600, 150), (9, 2, (4, 2), (2, 12))),  # more rows of the image than places
+        ((1, 1, 700, 20), ((3, 2), (30, 1), (300, 0), (1, 3))),  # bands above and below the image
     ],
 )
 def test_tables_of_bands(rng, shape, geometry, dtype):

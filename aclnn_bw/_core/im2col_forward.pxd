@@ -7,7 +7,7 @@ cdef enum ForwardAlgorithm:
     ROWS        # the windows of a kernel position are one row of out, made and written in one go
     TURNED      # a row of the image is transposed: its windows have all their kernel positions side by side
     PIECES      # pieces of rows are converted, or put where out's strides say
-    TABLE       # a table says for each window and kernel position where in the plane it lies
+    TABLE       # a table says for each window and kernel position where it lies in the rows that a band reads
     LAST        # a window's columns lie side by side in out: its pixels, with their channels, are transposed
     PACKED      # besides: self's channels lie side by side, so planes are made of a group of them first
 

@@ -47,6 +47,7 @@ cdef enum:
     IMAGE_BYTES = 65536         # of rows that are read in no order: twice an L1 cache still gains (1.4 to 4.8 times)
     MOST_PLACES = 65535
     LEAST_BAND = 32             # windows of a table, if it is not for all
+    MOST_COPIED = 16            # bytes for each element that is made
 
 
 cdef bint is_real(int dtype) noexcept nogil:
@@ -124,6 +125,12 @@ cdef bint goes_by_table(const Im2colForwardPlan* plan, int64_t planes, int64_t i
     return plan.w.windows <= few
 
 
+cdef bint copies_rows(const Im2colForwardPlan* plan) noexcept nogil:
+    """TABLE: whether a plane is copied first, behind the padding's zero or to be dense."""
+    return (plan.h.pad > 0 or plan.w.pad > 0 or plan.plane_strides[3] != 1
+            or plan.plane_strides[2] != plan.w.size)
+
+
 cdef int64_t lay_out_table(Im2colForwardPlan* plan, int64_t planes, int64_t threads, int64_t item) noexcept nogil:
     """The bands of TABLE; returns the bytes of its tables and image, or 0 if they would be too small. Places are
     counted from 1 in 16 bits."""
@@ -131,13 +138,21 @@ cdef int64_t lay_out_table(Im2colForwardPlan* plan, int64_t planes, int64_t thre
     cdef int64_t row = plan.h.kernel * plan.w.kernel * plan.w.windows     # no more than out has elements
     cdef int64_t rows = least(h.size, quotient(least(IMAGE_BYTES // item, MOST_PLACES), plan.w.size))
     cdef int64_t band = least(h.windows, quotient(TABLE_BYTES // 2, row))
+    cdef bint near = most(most(h.pad, h.stride), most(h.dilation, h.kernel)) <= FAR
     if rows < h.size:
-        if most(most(h.pad, h.stride), most(h.dilation, h.kernel)) > FAR or span_of(h) > rows:
+        if not near or span_of(h) > rows:
             return 0
         band = least(band, (rows - span_of(h)) // h.stride + 1)
     if planes < threads:
         band = least(band, most(ceil_div(h.windows, threads), ceil_div(LEAST_BAND, plan.w.windows)))
-    if band < h.windows and band * plan.w.windows < LEAST_BAND:
+    # Of a band too few windows, channels that would be put side by side anew for each, or rows copied in vain.
+    if band < h.windows and (plan.packs or band * plan.w.windows < LEAST_BAND):
+        return 0
+    if near:
+        rows = least(rows, (band - 1) * h.stride + span_of(h))
+    # One by one they are copied as slowly as they are made.
+    if copies_rows(plan) and rows * plan.w.size > row * band * (
+            MOST_COPIED // item if plan.plane_strides[3] == 1 else 1):
         return 0
     plan.band = band
     plan.image_rows = rows

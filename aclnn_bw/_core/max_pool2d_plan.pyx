@@ -1088,7 +1088,7 @@ cdef int plan_maxima(const Context* context, const Arguments* c, const MaxPool2d
     bytes += pool.mask_bytes if indices == NULL else traffic(indices, pool.index_item)
     threads = useful_threads(context.threads, bytes)
     if threads > 1 and pool.w.stride >= FAR_APART and item < 8 and not goes_across(plan, context, threads, item):
-        # Phases of so many columns take twice as long as ACROSS (0.5 to 0.7): half of the threads do.
+        # Phases of so many columns take two to four times as long as ACROSS: half of the threads, or fewer, will do.
         threads //= 2
     if is_last(pool, context, item):
         scratch = plan_last(plan, context.threads, item)

@@ -27,7 +27,7 @@ ctypedef fused turned:
 
 cdef enum:
     WAY_BYTES = 4096    # of an L1 cache: lines so far apart fall into one set
-    CLOSE_ROWS = 256    # of 16 channels of 4 bytes: 16 KiB, which stay in it
+    CLOSE_ROWS = 256    # of 16 channels: 8 to 32 KiB, which stay in it or the next one
     ROWS_AHEAD = 64     # rows of cells, into the L2 cache: of those 1 KiB apart the L1 cache holds 32
 
 
@@ -112,8 +112,9 @@ cdef inline void turn_blocks(moved* to, int64_t to_pitch, const moved* source, i
     # A prefetch of memory that is not there takes 50 times as long as one that hits: the page is looked up each time.
     cdef int64_t room = (<const char*>end - <const char*>source) // <int64_t>sizeof(moved) if end != NULL else 0
     cdef bint ahead = end != NULL and pitch > 0
-    # Columns whose lines fall into one set of an L1 cache drive each other out of it: few at a time, of many rows.
-    cdef int64_t together = CLOSE_ROWS if to_pitch * <int64_t>sizeof(moved) % WAY_BYTES == 0 else tall
+    # Columns whose lines fall into one set of an L1 cache drive each other out of it: few at a time, of many rows,
+    # where these are in the caches.
+    cdef int64_t together = CLOSE_ROWS if not ahead and to_pitch * <int64_t>sizeof(moved) % WAY_BYTES == 0 else tall
     cdef int64_t first = 0
     cdef int64_t a, b, i, j, k
     while first < rows:
