@@ -47,7 +47,7 @@ cdef enum:
     IMAGE_BYTES = 65536         # of rows that are read in no order: twice an L1 cache still gains (1.4 to 4.8 times)
     MOST_PLACES = 65535
     LEAST_BAND = 32             # windows of a table, if it is not for all
-    MOST_COPIED = 16            # bytes for each element that is made
+    MOST_COPIED = 48            # bytes for each element that is made
 
 
 cdef bint is_real(int dtype) noexcept nogil:
