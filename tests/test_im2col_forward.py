@@ -299,7 +299,7 @@ def test_what_is_chosen():
         (x, (4, 1, 0, 4), empty(x, (4, 1, 0, 4)), "TURNED"),  # nothing outside, and blocks of 16 bytes
         (x, (3, 1, 0, 6), empty(x, (3, 1, 0, 6)), "TABLE"),
         (x[:, :3], (3, 1, 0, 6), empty(x[:, :3], (3, 1, 0, 6)), "TURNED"),  # too few planes for a table
-        (wide, (3, 1, 1, 16), empty(wide, (3, 1, 1, 16)), "TURNED"),  # more than 48 bytes would be copied for each element
+        (wide, (3, 1, 1, 16), empty(wide, (3, 1, 1, 16)), "TURNED"),  # more than 48 bytes copied for an element
         (tall, (3, 1, 1, 2), empty(tall, (3, 1, 1, 2)), "PACKED"),  # and planes made for each of the bands
         (last, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)), "TABLE, PACKED"),
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1), "float16"), "PIECES"),
