@@ -1,8 +1,9 @@
-"""Builds the one extension module, aclnn_bw._native, from many Cython units, and on Linux a C library from the same.
+"""Builds the one extension module, aclnn_bw._native, from many Cython units, on Linux over a C library of most of them.
 
 Each unit of aclnn_bw/_core becomes one object; each unit of aclnn_bw/_kernels becomes one object for every instruction
 set that the compiler can make, from the same generated C. Flags are probed by compiling, never assumed: without OpenMP
-the build is serial, without x86-64-v2/v3/v4 it has the compiler's baseline alone.
+the build is serial, without x86-64-v2/v3/v4 it has the compiler's baseline alone. On Linux these objects are linked
+once, into lib/libaclnn_bw.so, which the module loads from beside it; elsewhere they are linked into the module.
 
 What a build has made stays in build/temp.*, and is made again only if the contents of the files that went into it, the
 flags, the compiler or Cython are others than then (setup_kept.py): after an edit of one file, what includes it.
@@ -94,6 +95,9 @@ class BuildNative(build_ext):
         self.kernel_flags = self.supported(["-Wno-unused-function", "-falign-functions=64"])
         # Nothing unwinds through what is not Python's, and the tables for that are a fiftieth of the wheel.
         self.interpreter_free_flags = self.supported(["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])
+        # What the module calls in another library cannot be hidden from the start: the version script hides the rest.
+        visible = ["-fvisibility=default", "-fno-semantic-interposition"] if C_LIBRARY else []
+        self.visible_flags = self.supported(visible)
         self.unit_flags = {unit: self.supported(flags) for unit, flags in UNIT_FLAGS.items()}
         self.floor_flags = self.supported(["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"])
         # Dependencies for `kept`; a compiler that does not tell them compiles all again.
@@ -112,10 +116,14 @@ class BuildNative(build_ext):
         if SANITIZE:
             link.append(f"-fsanitize={SANITIZE}")
         module = Path(self.get_ext_fullpath(ext.name))
-        self.link_kept([path for folder, path in objects if folder != "_capi"], module, link,
-                       self.get_libraries(ext) if sys.platform == "win32" else ["m"], self.get_export_symbols(ext))
+        linked = [path for _, path in objects]
         if C_LIBRARY:
-            self.link_c_library(module.parent, [path for folder, path in objects if folder != "face"], link)
+            library = self.link_c_library(module.parent, [path for folder, path in objects if folder != "face"], link)
+            linked = [*(path for folder, path in objects if folder == "face"), library]
+            # Old tags are looked at before $LD_LIBRARY_PATH, where another version may lie.
+            link += [*self.supported(["-Wl,--disable-new-dtags"], link=True), "-Wl,-rpath,$ORIGIN/lib"]
+        self.link_kept(linked, module, link, self.get_libraries(ext) if sys.platform == "win32" else ["m"],
+                       self.get_export_symbols(ext))
         if os.environ.get("ACLNN_BW_TIMES") == "1":
             for seconds, name in sorted(self.times, reverse=True):
                 print(f"{seconds:7.2f} s  {name}")
@@ -193,20 +201,24 @@ class BuildNative(build_ext):
         self.note(kept(path, [identity, flags, macros], make), f"{folder}/{source.name}")
 
     def link_kept(self, objects: list[Path], to: Path, arguments: list[str], libraries: list[str],
-                  exports: list[str] | None = None) -> None:
+                  exports: list[str] | None = None, versions: Path | None = None) -> Path:
         """Link a library, unless it has been, and copy it to where it is wanted."""
         path = self.temp / "linked" / to.name
+        read = [*objects, *([versions] if versions else [])]
+        if versions:
+            arguments = [*arguments, f"-Wl,--version-script={versions}"]
 
         def make() -> list[str]:
             path.unlink(missing_ok=True)    # setuptools compares dates
             self.compiler.link_shared_object(list(map(str, objects)), str(path), extra_postargs=arguments,
                                              build_temp=str(self.temp), libraries=libraries, export_symbols=exports)
-            return list(map(str, objects))
+            return list(map(str, read))
 
         settings = [self.compiler.linker_so, arguments, libraries, [portable(str(name)) for name in objects]]
         self.note(kept(path, settings, make), path.name)
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, to)
+        return path
 
     def drop_run_paths(self) -> None:
         """Leave out the run paths that the interpreter was linked with; those in $LDFLAGS are wanted, and stay."""
@@ -222,13 +234,20 @@ class BuildNative(build_ext):
         for folder in ("lib", "lib64") if C_LIBRARY else ():
             shutil.copytree(Path(self.build_lib, PACKAGE, folder), Path(PACKAGE, folder), dirs_exist_ok=True)
 
-    def link_c_library(self, package: Path, objects: list[Path], link: list[str]) -> None:
+    def link_c_library(self, package: Path, objects: list[Path], link: list[str]) -> Path:
         """Make lib/libaclnn_bw.so, what CMake and pkg-config want to know of it, and lib64/ with CANN's library names.
 
         Those have the same symbols, in whose stead the loader takes the ones of libaclnn_bw.so (DT_FILTER).
         """
         lib, lib64 = package / "lib", package / "lib64"
-        self.link_shared(objects, lib / "libaclnn_bw.so", [*link, "-Wl,-z,defs", "-s"], ["m", "pthread"])
+        version = re.search(r'"(.*)"', Path(PACKAGE, "_version.py").read_text())[1]
+        # What the module calls is for this very version's: another one's, loaded before, is refused on import.
+        versions = self.temp / "internal.map"
+        names = "".join(f"{name}; " for name in self.internal_names())
+        versions.write_text(
+            f"{PACKAGE.upper()}_{version} {{ global: {names}local: {PACKAGE}_*; PyInit_*; __pyx_*; }};\n")
+        library = self.link_shared(objects, lib / "libaclnn_bw.so", [*link, "-Wl,-z,defs", "-Wl,-Bsymbolic"],
+                                   ["m", "pthread"], versions)
         stub = self.temp / "cann.c"
         stub.write_text("#include <stdlib.h>\n" + "".join(
             f'__attribute__((visibility("default"))) void {name}(void) {{ abort(); }}\n' for name in api_names()))
@@ -237,14 +256,21 @@ class BuildNative(build_ext):
         for name in CANN_LIBRARIES:
             self.link_shared(compiled, lib64 / f"lib{name}.so", [
                 "-Wl,--filter=libaclnn_bw.so", "-Wl,-rpath,$ORIGIN/../lib", "-Wl,--enable-new-dtags", "-s"], [])
-        version = re.search(r'"(.*)"', Path(PACKAGE, "_version.py").read_text())[1]
         for template in sorted(Path(PACKAGE, "_capi", "templates").iterdir()):
             to = lib / {".pc": "pkgconfig", ".cmake": f"cmake/{PACKAGE}"}[template.suffix] / template.name
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_text(template.read_text().replace("@VERSION@", version))
+        return library
 
-    def link_shared(self, objects: list[Path], to: Path, arguments: list[str], libraries: list[str]) -> None:
-        self.link_kept(objects, to, [*arguments, f"-Wl,-soname,{to.name}"], libraries)
+    def internal_names(self) -> list[str]:
+        """The functions of the core that the module calls."""
+        declared = "".join(path.read_text() for path in Path(PACKAGE, "_core").glob("*.pxd"))
+        used = set(re.findall(r"\w+", (self.temp / "cython" / PACKAGE / "_native.c").read_text()))
+        return sorted(used & set(re.findall(r'"([a-z]\w+)" ?\(', declared)))
+
+    def link_shared(self, objects: list[Path], to: Path, arguments: list[str], libraries: list[str],
+                    versions: Path | None = None) -> Path:
+        return self.link_kept(objects, to, [*arguments, f"-Wl,-soname,{to.name}"], libraries, versions=versions)
 
     def plan_jobs(self, name: str, source: Path, common: list[str], openmp: list[str],
                   variants: list[str]) -> list[tuple]:
@@ -277,7 +303,7 @@ class BuildNative(build_ext):
             return jobs
         if variants != ["baseline"]:
             macros.append(("ACLNN_BW_VARIANTS", None))
-        flags = [*common, *self.interpreter_free_flags]
+        flags = [*common, *self.interpreter_free_flags, *(self.visible_flags if folder == "_core" else [])]
         if not folder:
             macros += [(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")]
             flags = [*common, "-O2", *openmp]

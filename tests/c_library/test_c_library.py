@@ -33,6 +33,8 @@ HERE = Path(__file__).parent
 PREFIX = Path(aclnn_bw.__file__).parent
 INCLUDE, LIB, LIB64 = PREFIX / "include", PREFIX / "lib", PREFIX / "lib64"
 LIBRARY = LIB / "libaclnn_bw.so"
+NATIVE = Path(aclnn_bw._native.__file__)
+VERSION = f"ACLNN_BW_{aclnn_bw.__version__}"  # of what the module alone calls
 HEADERS = sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.h"))
 C99 = ("gcc", "-std=c99")
 CPP11, CPP17 = ("g++", "-std=c++11"), ("g++", "-std=c++17")
@@ -232,12 +234,27 @@ def symbols(library: Path, *flags: str) -> set[str]:
             for line in done.stdout.splitlines()}  # fmt: skip
 
 
-def test_the_library_gives_the_functions_of_the_headers_and_no_others():
+def test_the_library_gives_the_functions_of_the_headers_and_what_the_module_calls():
     names = declared()
     # The list that was written by hand.
     by_hand = set(re.findall(r"^IS\((\w+), .*\(", (HERE / "names.cpp").read_text(), re.M))
     assert names == by_hand | {f"aclnn{name}{phase}" for name in OPERATORS for phase in ("GetWorkspaceSize", "")}
-    assert symbols(LIBRARY, "--defined-only") == names
+    # What the module calls is for the same version of the package alone.
+    internal = {name for name in symbols(NATIVE, "--undefined-only") if name.startswith("aclnn_bw_")} | {VERSION}
+    assert len(internal) > 10
+    assert symbols(LIBRARY, "--defined-only") == names | internal
+
+
+def test_the_module_refuses_another_version_of_the_library(tmp_path):
+    for folder in (PREFIX, PREFIX.with_name("aclnn_bw.libs")):  # the second is a repaired wheel's
+        if folder.exists():
+            shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    library = tmp_path / LIBRARY.relative_to(PREFIX.parent)
+    assert VERSION.encode() in library.read_bytes()
+    library.write_bytes(library.read_bytes().replace(VERSION.encode(), VERSION.replace("0", "9").encode()))
+    done = subprocess.run([sys.executable, "-c", "import aclnn_bw"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"version `{VERSION}' not found" in done.stderr
 
 
 @pytest.mark.parametrize("page", ["docs/c-library.md", "docs/zh/c-library.md"])

@@ -37,6 +37,15 @@ def objects() -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def link(objects, tmp_path_factory) -> list[str]:
+    """The command that links them to a library. What is visible of an object is kept, as it is part of the module too:
+    a script says what is wanted here."""
+    script = tmp_path_factory.mktemp("link") / "versions"
+    script.write_text("{ global: aclnn_bw_*; local: *; };\n")
+    return ["gcc", "-shared", *objects, f"-Wl,--version-script={script}", "-Wl,--gc-sections", "-Wl,-z,defs", "-lm"]
+
+
 def entry_points(objects: list[str]) -> list[str]:
     """Every C function that the declarations of _core and _kernels name; kernels once for each variant built."""
     variants = sorted({match[1] for path in objects if (match := re.search(r"/_kernels_(\w+)/", path))})
@@ -60,13 +69,11 @@ def test_the_entry_points_are_found(objects):
     assert any(name.startswith("aclnn_bw_fill_table_") for name in names)
 
 
-def test_links_without_libpython_from_every_entry_point(objects, tmp_path):
+def test_links_without_libpython_from_every_entry_point(objects, link, tmp_path):
     # Without roots --gc-sections would drop everything, and the link would prove nothing.
     roots = [f"-Wl,--require-defined={name}" for name in entry_points(objects)]
     library = tmp_path / "libcore.so"
-    subprocess.run(
-        ["gcc", "-shared", "-o", str(library), *objects, "-Wl,--gc-sections", "-Wl,-z,defs", *roots, "-lm"], check=True
-    )
+    subprocess.run([*link, "-o", str(library), *roots], check=True)
     symbols = subprocess.run(["nm", str(library)], check=True, capture_output=True, text=True).stdout
     assert "aclnn_bw_execute" in symbols
     # An initialised global of Cython's would be set by module init, which a C program never runs.
@@ -74,13 +81,13 @@ def test_links_without_libpython_from_every_entry_point(objects, tmp_path):
     assert not re.findall(r" U _?Py\w*", symbols)
 
 
-def test_the_link_notices_a_need_for_the_interpreter(objects, tmp_path):
+def test_the_link_notices_a_need_for_the_interpreter(link, tmp_path):
     # The proof can fail: the same link with an object that calls Python.
     source = tmp_path / "needs_python.c"
     source.write_text("void *PyList_New(long);\nvoid *aclnn_bw_planted(void) { return PyList_New(0); }\n")
     done = subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-o", str(tmp_path / "lib.so"), str(source), *objects, "-Wl,--gc-sections",
-         "-Wl,-z,defs", "-Wl,--require-defined=aclnn_bw_planted", "-lm"], capture_output=True, text=True,
+        [*link, "-fPIC", "-o", str(tmp_path / "lib.so"), str(source), "-Wl,--require-defined=aclnn_bw_planted"],
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode != 0
     assert "PyList_New" in done.stderr
