@@ -48,6 +48,7 @@ cdef enum:
     RUN = 8             # vectors of words that are read on end: those of each position lie in a page of their own
     TOGETHER = 4        # channels whose windows are added side by side: the sums of neighbours wait for each other
     WORDS_AHEAD = 256   # bytes: there are more rows of the mask than the hardware fetches ahead
+    TABLE_AHEAD = 8192  # the same in tables that are read from end to end: 0.6 to 1.05 of the time
 
 
 cdef inline void put(term* sums, int64_t place, term x, element* marks) noexcept nogil:
@@ -172,17 +173,18 @@ cdef inline void store_nibbles(uint16_t* nibbles, const lanes_of_words* planes) 
     simd_store(nibbles + 3 * BLOCK, &word)
 
 
-cdef inline lane_type load_words(const char* words, const lane_type* kind) noexcept nogil:
+cdef inline lane_type load_words(const char* words, int64_t ahead, const lane_type* kind) noexcept nogil:
     cdef lane_type x
-    prefetch(words + WORDS_AHEAD)
+    prefetch(words + ahead)
     simd_load(&x, words)
     return x
 
 
 cdef inline lane_type kernel_row(lane_type* columns, lane_type* twice, const char* words, int64_t pitch, int64_t begin,
-                                 int64_t end) noexcept nogil:
+                                 int64_t end, int64_t ahead) noexcept nogil:
     """The bits that are set at any position of a kernel row, of columns [begin, end); begin is a multiple of 4.
-    columns[b] gets those at the columns whose number has bit b, twice those at more than one."""
+    columns[b] gets those at the columns whose number has bit b, twice those at more than one. What lies `ahead` bytes
+    behind is fetched."""
     # Names of their own: what pointers lead to would be stored before each load.
     cdef lane_type ones = columns[0]
     cdef lane_type twos = columns[1]
@@ -194,12 +196,12 @@ cdef inline lane_type kernel_row(lane_type* columns, lane_type* twice, const cha
     words += 2 * begin * pitch
     simd_zero(&row)
     while kw < end:
-        any = load_words(words, twice)
+        any = load_words(words, ahead, twice)
         more |= row & any
         if end - kw >= 4:
-            a = load_words(words + 2 * pitch, twice)
-            b = load_words(words + 4 * pitch, twice)
-            c = load_words(words + 6 * pitch, twice)
+            a = load_words(words + 2 * pitch, ahead, twice)
+            b = load_words(words + 4 * pitch, ahead, twice)
+            c = load_words(words + 6 * pitch, ahead, twice)
             ones |= a | c
             twos |= b | c
             more |= any & a
@@ -211,12 +213,12 @@ cdef inline lane_type kernel_row(lane_type* columns, lane_type* twice, const cha
             more |= row & any
         else:
             if end - kw > 1:
-                a = load_words(words + 2 * pitch, twice)
+                a = load_words(words + 2 * pitch, ahead, twice)
                 ones |= a
                 more |= (row | any) & a
                 any |= a
             if end - kw > 2:
-                b = load_words(words + 4 * pitch, twice)
+                b = load_words(words + 4 * pitch, ahead, twice)
                 twos |= b
                 more |= (row | any) & b
                 any |= b
@@ -258,6 +260,7 @@ cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const Ma
     vectors of windows are made at a time."""
     cdef int64_t lanes = <int64_t>sizeof(lanes_of_words) // 2
     cdef int64_t i = 0
+    cdef int64_t ahead = TABLE_AHEAD if pool.h.out * pool.w.out <= BLOCK else WORDS_AHEAD
     cdef int64_t at, kh, v, count
     cdef lanes_of_words[4 * RUN] rows
     cdef lanes_of_words[4 * RUN] columns
@@ -277,7 +280,7 @@ cdef inline unsigned window_codes(uint16_t* nibbles, const char* words, const Ma
             for v in range(count):
                 at = least(i + v * lanes, left - lanes)
                 row = kernel_row(&columns[4 * v], &twice[v], words + 2 * (kh * pool.w.kernel * pool.pitch + at),
-                                 pool.pitch, 0, pool.w.kernel)
+                                 pool.pitch, 0, pool.w.kernel, ahead)
                 add_row(&rows[4 * v], &once[v], &twice[v], row, kh)
         for v in range(count):
             at = least(i, left - lanes)

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uint16_t
 
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d, PoolAxis
-from aclnn_bw._kernels.max_pool2d_places cimport add_row, kernel_row, put, scatter_bits, word_at
+from aclnn_bw._kernels.max_pool2d_places cimport TABLE_AHEAD, add_row, kernel_row, put, scatter_bits, word_at
 from aclnn_bw._kernels.max_pool2d_rows cimport term
 from aclnn_bw._kernels.simd cimport element, lanes_of_2, simd_load, simd_store, simd_zero
 
@@ -73,7 +73,7 @@ cdef inline void plane_codes(uint16_t* codes, const char* words, const MaxPool2d
         # The others lie in the padding, whatever the window.
         for kh in range(first_inside(&pool.h), least(pool.h.kernel, pool.h.size + pool.h.pad)):
             row = kernel_row(&code[4], &code[9], words + 2 * (kh * pool.w.kernel * pool.pitch + i), pool.pitch,
-                             first_inside(&pool.w) & ~3, least(pool.w.kernel, pool.w.size + pool.w.pad))
+                             first_inside(&pool.w) & ~3, least(pool.w.kernel, pool.w.size + pool.w.pad), TABLE_AHEAD)
             add_row(&code[0], &code[8], &code[9], row, kh)
         for b in range(10):
             simd_store(codes + b * LANES + i, &code[b])
