@@ -39,8 +39,8 @@ def objects() -> list[str]:
 
 @pytest.fixture(scope="module")
 def link(objects, tmp_path_factory) -> list[str]:
-    """The command that links them to a library. What is visible of an object is kept, as it is part of the module too:
-    a script says what is wanted here."""
+    """The command that links them to a library. All of the core is visible, for the module calls it from outside: what
+    is to be kept, a script says."""
     script = tmp_path_factory.mktemp("link") / "versions"
     script.write_text("{ global: aclnn_bw_*; local: *; };\n")
     return ["gcc", "-shared", *objects, f"-Wl,--version-script={script}", "-Wl,--gc-sections", "-Wl,-z,defs", "-lm"]
