@@ -419,6 +419,20 @@ SIDE_BY_SIDE = [
     Pool((1, 70, 7, 5), 5, 1, 2),
     Pool((2, 33, 17, 38), 3, 2, 1),
     Pool((2, 9, 33, 35), 3, 2, 0, True, False),
+    # Few channels: planes are made in the scratch, with each algorithm, in bands, tiles and both.
+    Pool((2, 3, 15, 17), 2),
+    Pool((3, 2, 1, 14), 2, 2, 0, True),
+    Pool((1, 5, 40, 1300), 2),
+    Pool((2, 4, 7, 7), 7),
+    Pool((1, 15, 70, 130), (70, 130)),
+    Pool((2, 14, 30, 12), (4, 5), (4, 5)),
+    Pool((1, 3, 40, 600), 3, 2, 1),
+    Pool((1, 3, 40, 600), 3, 1, 1, False, False),
+    Pool((1, 7, 33, 2500), (3, 9), (2, 9), (1, 4)),
+    Pool((2, 15, 90, 40), 3, 1, 1),
+    Pool((1, 6, 64, 30), 5, 1, 2, True, False),
+    Pool((1, 11, 20, 70), 5, 3, 2, True),
+    Pool((1, 2, 2000, 30), (999, 1), (1, 1), (499, 0)),
     Pool((1, 40, 20, 19), 3, 3),
     Pool((1, 40, 20, 70), 5, 3, 2, True),
     Pool((1, 35, 12, 40), 4, 3, 1),
@@ -449,11 +463,17 @@ def test_channels_side_by_side(pool, threads, dtype, rng):
         one_call(view, *pool, out=gapped[..., :w])
         nhwc = np.empty((n, h, w, c), grad.dtype)
         one_call(view, *pool, out=np.moveaxis(nhwc, -1, 1))
+        # Pixels and rows with gaps, from contiguous gradients.
+        pixels = np.full((n, h, w + 2, c + 3), 7, grad.dtype)
+        one_call(grad, *pool, out=np.moveaxis(pixels[:, :, :w, :c], -1, 1))
     dense.assert_outside_untouched()
     assert_same_bytes(dense.view, wanted)
     assert_same_bytes(np.ascontiguousarray(gapped[..., :w]), wanted)
     assert np.all(gapped[..., w:] == 7)
     assert_same_bytes(np.ascontiguousarray(np.moveaxis(nhwc, -1, 1)), wanted)
+    assert_same_bytes(np.ascontiguousarray(np.moveaxis(pixels[:, :, :w, :c], -1, 1)), wanted)
+    assert np.all(pixels[:, :, w:] == 7)
+    assert np.all(pixels[..., c:] == 7)
 
 
 WINDOWS = [

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.types cimport Arguments, Context, Executor, Fact, Tensor
+from aclnn_bw._core.types cimport ALIGNMENT, Arguments, Context, Executor, Fact, Tensor
 
 cdef enum CubeMathType:
     KEEP_DTYPE
@@ -55,7 +55,8 @@ cdef struct AvgPool2dPlan:
     int64_t channels
     int64_t[4] grad_output_strides      # elements: n, c, h, w
     int64_t source_bytes                # from gradOutput's first element to the end of the last in memory
-    int64_t[4] grad_input_strides
+    int64_t[4] grad_input_strides       # of the planes in the scratch, if `turns`
+    int64_t[4] to_strides               # gradInput's, if not ACROSS or LAST
     int64_t[2] divisor                  # of window (0, 0): its two factors, or the override and 1
     bint count_include_pad
     bint constant_divisor               # one divisor for every window
@@ -76,6 +77,8 @@ cdef struct AvgPool2dPlan:
     bint near                           # LAST: positions are summed from terms, in pairs
     bint far                            # lines are fetched to be written: the tensors leave the caches
     bint pairs                          # stride 2 along w, and as many terms along h, one or two
+    bint packs                          # channels side by side in gradOutput: a unit's are brought to the scratch
+    bint turns                          # few of them in gradInput: a unit's planes are made in the scratch, and turned
     bint streams                        # rows are made in the scratch, a strip at a time, and go past the caches
     int64_t strip                       # values of q along h whose rows are in the scratch at a time
     int64_t pitch                       # elements from a row of terms or sums to the next
@@ -91,6 +94,8 @@ cdef struct AvgPool2dPlan:
     int64_t at_row                      # of gradInput, if it is not stored at once
     int64_t at_factors
     int64_t at_packed
+    int64_t at_made                     # planes that are turned
+    int64_t made_end
     int64_t at_lines                    # rows of gradInput that are streamed
     int64_t lines_end
 
@@ -177,6 +182,11 @@ cdef inline void lay_flat(Axis* h, Axis* w, int64_t* strides, int64_t* others, i
     others[2] = others[1]
     h[0] = make_axis(1, 1, 1, 1, 0)
     w[0] = make_axis(n, n, 1, 1, 0)
+
+
+cdef inline int64_t lines_apart(int64_t bytes) noexcept nogil:
+    """An odd number of cache lines: planes that are filled side by side meet in no set of the cache."""
+    return (ceil_div(bytes, ALIGNMENT) | 1) * ALIGNMENT
 
 
 cdef inline int64_t by_item(int64_t item, int64_t two, int64_t four, int64_t eight) noexcept nogil:

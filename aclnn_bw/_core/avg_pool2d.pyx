@@ -50,6 +50,7 @@ cdef enum:
     ACROSS_BYTES = 327680           # of the planes of LANES channels, and the sums of their rows of windows
     WIDEST = 64                     # columns of these
     TALLEST = 4096                  # and rows
+    TURNED_BYTES = 65536            # of the planes of a unit that are turned
     LONG_SUMS = 6144                # bytes of LAST's sums of a row of windows: of more, terms are summed in pairs
     # Bytes of LAST's sums of a row of windows and of those of a band, in an L2 cache, if LANES channels allow it. Half
     # as many leave pixels in pieces: 0.9 to 2.4 times as long, 1.24 in the mean of 36 cases.
@@ -151,6 +152,32 @@ cdef bint reaches_image(const Axis* axis) noexcept nogil:
     return window_length(axis, 0, False) > 0 and window_length(axis, axis.out - 1, False) > 0
 
 
+cdef int64_t made_rows(const AvgPool2dPlan* plan) noexcept nogil:
+    """At most, of a band of gradInput."""
+    return plan.band if plan.algorithm == FILL else least(plan.band * plan.h.stride, plan.h.size)
+
+
+cdef int64_t lay_groups(AvgPool2dPlan* plan, int64_t size, int64_t item) noexcept nogil:
+    """Place, behind `size` bytes, what planes of channels side by side need besides; returns the bytes."""
+    cdef const Axis* h = &plan.h
+    cdef const Axis* w = &plan.w
+    plan.at_packed = size
+    if plan.packs:
+        plan.packed_row = round_up((plan.tile + w.terms - 1) * item, ALIGNMENT)
+        if plan.tile == w.count and plan.grad_output_strides[2] == w.out * plan.grad_output_strides[3]:
+            plan.packed_row = w.out * item      # transposed as one
+        plan.packed_plane = lines_apart((plan.band + h.terms - 1) * plan.packed_row)
+        size += plan.group * plan.packed_plane
+    plan.at_made = size
+    if plan.turns:
+        plan.grad_input_strides[2] = least(plan.tile * w.stride, w.size)
+        plan.grad_input_strides[1] = lines_apart(made_rows(plan) * plan.grad_input_strides[2] * item) // item
+        # A vector may be stored beyond the last row.
+        size += plan.group * plan.grad_input_strides[1] * item + LONGEST_VECTOR
+        plan.made_end = size
+    return size
+
+
 cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatters) noexcept nogil:
     """Place the buffers of one unit; returns the bytes. `real` and `item` are the sizes of the types that are summed
     and stored."""
@@ -161,7 +188,7 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatt
     cdef int64_t size = 0
     cdef bint is_even = w.long_phases == w.stride
     if plan.algorithm in (FILL, DOUBLE, WINDOWS):
-        return 0
+        return lay_groups(plan, 0, item)
     # The first term lies somewhere in the first vector, and what is read or stored in excess ends in a last one.
     plan.pitch = round_up(plan.tile + w.terms + 2 * lanes, lanes)
     row = plan.pitch * real
@@ -183,13 +210,7 @@ cdef int64_t lay_out(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatt
     plan.at_row = size
     if scatters or plan.round_result:
         size += round_up(least(plan.tile * w.stride, w.size) * item, ALIGNMENT)
-    plan.at_packed = size
-    if plan.group > 1:
-        plan.packed_row = round_up((plan.tile + w.terms - 1) * item, ALIGNMENT)
-        # An odd number of cache lines: planes that are filled side by side meet in no set of the cache.
-        plan.packed_plane = ((plan.band + h.terms - 1) * plan.packed_row // ALIGNMENT | 1) * ALIGNMENT
-        size += plan.group * plan.packed_plane
-    return size
+    return lay_groups(plan, size, item)
 
 
 cdef int64_t join_planes(AvgPool2dPlan* plan, int64_t planes) noexcept nogil:
@@ -273,11 +294,30 @@ cdef int64_t few_windows(const Axis* w) noexcept nogil:
     return FEW_APART if w.kernel < w.stride and w.stride <= MOST_PHASES else FEW_WINDOWS
 
 
+cdef bint has_few(const AvgPool2dPlan* plan) noexcept nogil:
+    """Channels lie side by side in gradInput, too few for LAST."""
+    return 1 < plan.channels < LANES and plan.grad_input_strides[1] == 1 and plan.grad_input_strides[3] != 1
+
+
+cdef bint fits_turned(const AvgPool2dPlan* plan, int64_t item) noexcept nogil:
+    """The scratch holds the least that a unit makes of all channels."""
+    cdef int64_t columns = plan.w.size if is_whole(plan) else least(NARROWEST_TILE * plan.w.stride, plan.w.size)
+    cdef int64_t rows = 1 if plan.algorithm == FILL else plan.h.stride
+    return plan.algorithm != ACROSS and plan.channels * rows * columns * item <= SCRATCH_BYTES
+
+
+cdef bint is_whole(const AvgPool2dPlan* plan) noexcept nogil:
+    """Rows have one tile."""
+    return plan.algorithm in (FILL, WINDOWS)
+
+
 cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t item,
                            bint scatters) noexcept nogil:
     """None of it changes a bit of the result: every algorithm adds the same terms in the same order."""
     cdef const Axis* h = &plan.h
     cdef const Axis* w = &plan.w
+    plan.taps = 0
+    plan.pairs = False
     if not scatters and not plan.round_result and h.terms == w.terms:
         if h.stride == 1 and w.stride == 1 and w.terms in (2, 3, 5):
             plan.taps = w.terms
@@ -288,7 +328,7 @@ cdef void choose_algorithm(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     elif is_filled(plan):
         plan.algorithm = FILL
     elif (is_doubled(h) and is_doubled(w) and plan.constant_divisor and plan.rounding == ROUND_NONE and not scatters
-            and plan.grad_output_strides[3] == 1):
+            and 1 in (plan.grad_output_strides[1], plan.grad_output_strides[3])):
         plan.algorithm = DOUBLE
     elif goes_across(plan, planes, threads, item):
         plan.algorithm = ACROSS
@@ -357,6 +397,32 @@ cdef int64_t divide_across(AvgPool2dPlan* plan, int64_t planes, int64_t threads,
     return plan.at_row + (h.size * w.size * LANES * item if packs else 0)
 
 
+cdef int64_t divide_channels(AvgPool2dPlan* plan, int64_t real, int64_t item, bint scatters,
+                             int64_t least_band) noexcept nogil:
+    """Channels side by side: choose the group, and what that leaves of band and tile; returns the bytes of scratch."""
+    cdef int64_t size
+    # Those of one cache line are copied at once, else each would fetch it again.
+    plan.group = plan.channels if plan.turns else least(plan.channels, CACHE_LINE // item)
+    size = lay_out(plan, real, item, scatters)
+    while plan.band > least_band and (plan.packed_plane > BAND_BYTES or size - plan.at_made > TURNED_BYTES):
+        plan.band = most(ceil_div(plan.band, 2), least_band)
+        size = lay_out(plan, real, item, scatters)
+    # Of long rows and strides even the positions of one band are many,
+    while ((size - plan.at_made > SCRATCH_BYTES or (plan.algorithm == DOUBLE and size > SCRATCH_BYTES))
+            and plan.tile > NARROWEST_TILE and not is_whole(plan)):
+        plan.tile = most(ceil_div(plan.tile, 2), NARROWEST_TILE)
+        size = lay_out(plan, real, item, scatters)
+    while size - plan.at_made > SCRATCH_BYTES and plan.band > 1:
+        plan.band = ceil_div(plan.band, 2)
+        size = lay_out(plan, real, item, scatters)
+    # and of tall kernels its rows of windows.
+    while size > 2 * SCRATCH_BYTES and plan.group > 1:
+        plan.group = ceil_div(plan.group, 2)
+        plan.packs = plan.group > 1
+        size = lay_out(plan, real, item, scatters)
+    return size
+
+
 cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, int64_t real, int64_t item,
                          bint scatters) noexcept nogil:
     """Choose the band, the tile and the strip; returns the bytes of scratch."""
@@ -390,17 +456,9 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
     if plan.algorithm == STREAMED:
         plan.band = 1
         size = lay_out(plan, real, item, scatters)
-    elif plan.algorithm == BANDED and g[1] == 1 and g[3] != 1 and plan.rounding == ROUND_NONE:
-        # Channels lie side by side: those of one cache line are copied at once, else each would fetch it again.
-        plan.group = least(plan.channels, CACHE_LINE // item)
-        size = lay_out(plan, real, item, scatters)
-        while plan.packed_plane > BAND_BYTES and plan.band > least_band:
-            plan.band = most(ceil_div(plan.band, 2), least_band)
-            size = lay_out(plan, real, item, scatters)
-        # Of tall kernels even the rows of one band are many.
-        while size > 2 * SCRATCH_BYTES and plan.group > 1:
-            plan.group = ceil_div(plan.group, 2)
-            size = lay_out(plan, real, item, scatters)
+    plan.packs = (plan.algorithm in (BANDED, DOUBLE) and g[1] == 1 and g[3] != 1 and plan.rounding == ROUND_NONE)
+    if plan.packs or plan.turns:
+        size = divide_channels(plan, real, item, scatters, least_band)
     # Few planes: split them further.
     wanted = ceil_div(UNITS_PER_THREAD * threads * plan.group, most(planes, 1))
     if threads > 1 and wanted > 1 and plan.algorithm != STREAMED:
@@ -418,7 +476,8 @@ cdef int64_t plan_streams(AvgPool2dPlan* plan, int64_t item, int64_t size) noexc
     which share most of their rows of windows, to 2.2 times."""
     cdef int64_t rows = plan.h.stride * plan.w.size * item      # of a value of q
     cdef int64_t strip = least(plan.strip if plan.algorithm == BANDED else plan.band, quotient(LINES_BYTES, rows))
-    plan.streams = (plan.algorithm in (DOUBLE, WINDOWS, BANDED) and plan.group == 1 and not (plan.pairs and item == 2)
+    plan.streams = (plan.algorithm in (DOUBLE, WINDOWS, BANDED) and not plan.packs and not plan.turns
+                    and not (plan.pairs and item == 2)
                     and plan.grad_input_strides[3] == 1 and plan.grad_input_strides[2] == plan.w.size
                     and strip >= most(1, plan.h.terms - 1) and plan.h.size * plan.w.size * item >= LEAST_LINES)
     if not plan.streams:
@@ -443,7 +502,7 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     cdef RangeFn kernel
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
-    cdef int64_t batch, planes, scratch, units, bytes
+    cdef int64_t batch, planes, scratch, units, bytes, i
     cdef int rank = self.rank
     cdef bint reduced, scatters
     cdef int status = start_executor(context, c, sizeof(AvgPool2dPlan), result)
@@ -486,11 +545,21 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     plan.rounding = ROUND_F16 if plan.round_result else (
         ROUND_HF32 if reduced and cube_math_type in (ALLOW_FP32_DOWN_PRECISION, USE_HF32) else ROUND_NONE)
     scatters = plan.grad_input_strides[3] != 1
-    choose_algorithm(plan, planes, context.threads, item, scatters)
+    plan.turns = has_few(plan)
+    choose_algorithm(plan, planes, context.threads, item, scatters and not plan.turns)
+    if plan.turns and not fits_turned(plan, item):
+        plan.turns = False
+        choose_algorithm(plan, planes, context.threads, item, scatters)
+    for i in range(4):
+        plan.to_strides[i] = plan.grad_input_strides[i]
+    if plan.turns:
+        scatters = False
+        plan.grad_input_strides[3] = 1
     if plan.algorithm in (ACROSS, LAST):
         scratch = divide_across(plan, planes, context.threads, real, item)
     else:
-        planes = join_planes(plan, planes)
+        if not plan.turns:
+            planes = join_planes(plan, planes)
         scratch = divide_work(plan, planes, context.threads, real, item, scatters)
     bytes = traffic(grad_output, item) + traffic(grad_input, item)
     plan.far = bytes > FAR_BYTES and (plan.algorithm == WINDOWS or plan.w.size * item >= FETCHED_ROW)

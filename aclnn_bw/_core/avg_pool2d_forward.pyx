@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, pooled_size, quotient, round_up
 from aclnn_bw._core.avg_pool2d cimport (
     ALLOW_FP32_DOWN_PRECISION, LANES, USE_FP16, USE_HF32, by_item, constant_length, is_doubled, lay_flat, make_axis,
-    window_length,
+    lines_apart, window_length,
 )
 from aclnn_bw._core.checks cimport addressable, length_between, none_zero_but_batch, shape_made, slot_of
 from aclnn_bw._core.executor cimport count_groups, group_channels, set_work, useful_threads, widest_group
@@ -194,11 +194,6 @@ cdef int64_t lay_out(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) noe
         plan.unpacked_plane = lines_apart(plan.band * w.out * item) // item
         return plan.at_unpacked + plan.group * plan.unpacked_plane * item
     return plan.at_unpacked if plan.packs else size * real
-
-
-cdef int64_t lines_apart(int64_t bytes) noexcept nogil:
-    """An odd number of cache lines: planes that are filled side by side meet in no set of the cache."""
-    return (ceil_div(bytes, ALIGNMENT) | 1) * ALIGNMENT
 
 
 cdef bint is_last(const AvgPool2dForwardPlan* plan) noexcept nogil:

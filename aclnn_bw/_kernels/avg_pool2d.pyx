@@ -39,7 +39,7 @@ from libc.string cimport memmove, memset
 
 from aclnn_bw._core.arithmetic cimport least, most, quotient, round_up
 from aclnn_bw._core.avg_pool2d cimport (
-    DOUBLE, FEW_APART, FILL, MOST_PHASES, ROUND_NONE, STREAMED, WINDOWS, AvgPool2dPlan, Axis,
+    BANDED, DOUBLE, FEW_APART, FILL, MOST_PHASES, ROUND_NONE, STREAMED, WINDOWS, AvgPool2dPlan, Axis,
 )
 from aclnn_bw._core.types cimport ALIGNMENT, ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.avg_pool2d_pairs cimport Pairs, pair_rows, triple_rows
@@ -48,7 +48,9 @@ from aclnn_bw._kernels.avg_pool2d_sums cimport add_sums, pair_row, sum_across, s
 from aclnn_bw._kernels.avg_pool2d_terms cimport (
     constant_factor, double_row, fill_window, find_factors, scale_rows, share,
 )
-from aclnn_bw._kernels.avg_pool2d_tile cimport AHEAD, Tile, find_tile
+from aclnn_bw._kernels.avg_pool2d_tile cimport (
+    AHEAD, Tile, count_windows, end_column, find_tile, first_column, first_window,
+)
 from aclnn_bw._kernels.avg_pool2d_walk cimport Walk, walk_columns
 from aclnn_bw._kernels.lines cimport Rest, flush_rest, stream_on
 from aclnn_bw._kernels.rows cimport (
@@ -137,8 +139,8 @@ cdef void fill_planes(const AvgPool2dPlan* plan, const element* grad_output__nch
         to += size
 
 
-cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw,
-                      int64_t q, int64_t rows, int64_t p, int64_t columns) noexcept nogil:
+cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw, int64_t source_down,
+                      element* grad_input__hw, int64_t q, int64_t rows, int64_t p, int64_t columns) noexcept nogil:
     """Kernel and stride 2 without padding: from gradOutput to two rows of gradInput in one pass."""
     cdef int64_t down = plan.grad_input_strides[2]
     cdef int64_t width = least(2 * columns, plan.w.size - 2 * p)
@@ -149,7 +151,7 @@ cdef void double_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
     for oh in range(q, q + rows):
         to = grad_input__hw + 2 * oh * down + 2 * p
         if oh < plan.h.out:
-            double_row(to, to + down, grad_output__hw + oh * plan.grad_output_strides[2] + p, factor, n)
+            double_row(to, to + down, grad_output__hw + oh * source_down + p, factor, n)
         # An odd last column, and an odd last row, lie in no window.
         for r in range(least(2, plan.h.size - 2 * oh)):
             if oh >= plan.h.out:
@@ -190,8 +192,9 @@ cdef void window_band(const AvgPool2dPlan* plan, const element* grad_output__hw,
             fill_window(grad_input__hw + top * down + left, down, end - top, right - left, stored)
 
 
-cdef void paint_band(const AvgPool2dPlan* plan, const element* grad_output__hw, element* grad_input__hw,
-                     char* scratch, int64_t q, int64_t rows, int64_t p, int64_t columns) noexcept nogil:
+cdef void paint_band(const AvgPool2dPlan* plan, const element* grad_output__hw, int64_t source_down,
+                     element* grad_input__hw, char* scratch, int64_t q, int64_t rows, int64_t p,
+                     int64_t columns) noexcept nogil:
     """Windows that do not meet."""
     cdef int64_t some
     cdef element* to
@@ -199,7 +202,7 @@ cdef void paint_band(const AvgPool2dPlan* plan, const element* grad_output__hw, 
         some = least(plan.strip, rows) if plan.streams else rows
         to = open_strip(plan, grad_input__hw, scratch, q)
         if plan.algorithm == DOUBLE:
-            double_band(plan, grad_output__hw, to, q, some, p, columns)
+            double_band(plan, grad_output__hw, source_down, to, q, some, p, columns)
         else:
             window_band(plan, grad_output__hw, to, q, some)
         if plan.streams:
@@ -372,7 +375,7 @@ cdef void walk_band(const AvgPool2dPlan* plan, const Tile* t, const char* source
     w.first = t.iw + plan.w.pad - (plan.taps - 1)
     w.to_down = plan.grad_input_strides[2]
     w.ahead = (rows + plan.taps - 1) * down
-    if by_terms or plan.group > 1 or t.source_end - w.source < (
+    if by_terms or plan.packs or t.source_end - w.source < (
             least(rows + plan.taps - 1, plan.h.out - w.row) * down + w.ahead):
         w.ahead = 0     # nothing follows in memory
     w.factor = t.factor
@@ -444,9 +447,9 @@ cdef void keep_rows(const AvgPool2dPlan* plan, const Tile* t, int64_t row, int64
         memmove(t.short_sums, t.short_sums + at, bytes)
 
 
-cdef void sum_band(const AvgPool2dPlan* plan, const Tile* t, const element* source, int64_t source_row, int64_t down,
-                   int64_t along, element* grad_input__hw, char* scratch, int64_t q, int64_t rows) noexcept nogil:
-    """The positions of `rows` values of q along h from the q-th on, some at a time. `source` is the row source_row of
+cdef void sum_band(const AvgPool2dPlan* plan, const Tile* t, const element* source, int64_t down, int64_t along,
+                   element* grad_input__hw, char* scratch, int64_t q, int64_t rows) noexcept nogil:
+    """The positions of `rows` values of q along h from the q-th on, some at a time. `source` is the first row of
     windows, from the first that the tile has on."""
     cdef const Axis* h = &plan.h
     cdef int64_t first = h.first + q - (h.terms - 1)    # row of windows of the next q
@@ -459,11 +462,11 @@ cdef void sum_band(const AvgPool2dPlan* plan, const Tile* t, const element* sour
         some = rows if in_place and not plan.streams else least(plan.strip, rows)
         to = open_strip(plan, grad_input__hw, scratch, q)
         if in_place:
-            walk_band(plan, t, <const char*>source, source_row, t.begin, down * <int64_t>sizeof(element), to,
+            walk_band(plan, t, <const char*>source, 0, t.begin, down * <int64_t>sizeof(element), to,
                       h.first + q, some, False)
         else:
             end = most(least(first + some + h.terms - 1, h.out), made)
-            sum_windows(plan, t, made - base, source + (made - source_row) * down, down, along, made, end - made)
+            sum_windows(plan, t, made - base, source + made * down, down, along, made, end - made)
             if plan.taps > 0:
                 walk_band(plan, t, t.terms + t.at, base, t.begin, t.pitch, to, h.first + q, some, True)
             elif t.pairs:
@@ -508,36 +511,91 @@ cdef void stream_row(const AvgPool2dPlan* plan, const Tile* t, const element* so
     make_rows(plan, sums, grad_input__hw, scratch, h.first + q, 1, 0)
 
 
-cdef void pack_rows(const AvgPool2dPlan* plan, const Tile* t, char* packed, const element* grad_output__chw,
-                    int64_t channels, int64_t oh, int64_t rows) noexcept nogil:
-    """Copy the rows of windows from oh on of some planes that lie side by side: a cache line is read once."""
+cdef void pack_rows(const AvgPool2dPlan* plan, char* packed, const char* grad_output__chw, const void* end,
+                    int64_t channels, int64_t oh, int64_t rows, int64_t ow, int64_t windows,
+                    int64_t item) noexcept nogil:
+    """Copy the rows of windows from oh on of some planes that lie side by side: a cache line is read once. Compiled
+    once for all types."""
+    cdef int64_t down = plan.grad_output_strides[2] * item
     cdef int64_t along = plan.grad_output_strides[3]
     cdef int64_t r
+    if plan.packed_row == windows * item and down == windows * along * item:
+        windows *= rows
+        rows = 1
     for r in range(rows):
-        transpose(packed + r * plan.packed_row, plan.packed_plane // <int64_t>sizeof(element),
-                  grad_output__chw + (oh + r) * plan.grad_output_strides[2] + t.begin * along, along, t.windows,
-                  channels, sizeof(element), t.source_end)
+        transpose(packed + r * plan.packed_row, plan.packed_plane // item,
+                  grad_output__chw + (oh + r) * down + ow * along * item, along, windows, channels, item, end)
 
 
-cdef void sum_unit(const AvgPool2dPlan* plan, const Tile* t, const element* grad_output__chw, element* grad_input__chw,
-                   char* scratch, int64_t channels, int64_t q, int64_t rows) noexcept nogil:
-    """A band of some planes."""
+cdef void turn_planes(const AvgPool2dPlan* plan, moved* grad_input__chw, const moved* made, int64_t channels,
+                      int64_t ih, int64_t rows, int64_t iw, int64_t width) noexcept nogil:
+    """The planes that have been made go where they belong, rows from ih and columns from iw on. One function with
+    turn_phases makes rows of windows at strides of 3 and more take 1.1 to 1.25 times as long."""
+    cdef int64_t plane = plan.grad_input_strides[1]
+    cdef int64_t down = plan.grad_input_strides[2]
+    cdef int64_t to_down = plan.to_strides[2]
+    cdef int64_t r
+    grad_input__chw += ih * to_down + iw * plan.to_strides[3]
+    if width == down and to_down == width * plan.to_strides[3]:
+        width *= rows
+        rows = 1
+    for r in range(rows):
+        sum_transposed(grad_input__chw + r * to_down, plan.to_strides[3], made + r * down, plane, channels, width,
+                       False)
+
+
+cdef void make_band(const AvgPool2dPlan* plan, const Tile* t, const element* grad_output__hw, int64_t down,
+                    int64_t along, element* grad_input__hw, char* scratch, int64_t q, int64_t rows, int64_t p,
+                    int64_t columns) noexcept nogil:
+    """A band of a plane, one tile of it."""
+    if plan.algorithm == FILL:
+        fill_band(plan, grad_output__hw, grad_input__hw, q, rows)
+    elif plan.algorithm == DOUBLE or plan.algorithm == WINDOWS:
+        paint_band(plan, grad_output__hw, down, grad_input__hw, scratch, q, rows, p, columns)
+    elif plan.algorithm == STREAMED:
+        stream_row(plan, t, grad_output__hw + t.begin * along, along, grad_input__hw, scratch, q)
+    else:
+        sum_band(plan, t, grad_output__hw + t.begin * along, down, along, grad_input__hw, scratch, q, rows)
+
+
+cdef void make_bands(const AvgPool2dPlan* plan, const Tile* t, const element* grad_output__chw,
+                     element* grad_input__chw, char* scratch, int64_t channels, int64_t q, int64_t rows, int64_t p,
+                     int64_t columns) noexcept nogil:
+    """The same of some planes side by side."""
+    cdef int64_t item = sizeof(element)
+    cdef int64_t source_plane = plan.grad_output_strides[1]
     cdef int64_t down = plan.grad_output_strides[2]
     cdef int64_t along = plan.grad_output_strides[3]
     cdef int64_t oh = most(plan.h.first + q - (plan.h.terms - 1), 0)
-    cdef char* packed = scratch + plan.at_packed
+    cdef int64_t ow = first_window(plan, p)
+    cdef int64_t ih = q if plan.algorithm == FILL else first_row(plan, q)
+    cdef int64_t end = q + rows if plan.algorithm == FILL else first_row(plan, q + rows)
+    cdef int64_t iw = first_column(plan, p)
+    cdef const element* source = grad_output__chw
+    cdef element* to = grad_input__chw
     cdef int64_t c
-    if channels > 1:
-        pack_rows(plan, t, packed, grad_output__chw, channels, oh,
-                  least(plan.h.first + q + rows, plan.h.out) - oh)
-        for c in range(channels):
-            sum_band(plan, t, <const element*>(packed + c * plan.packed_plane), oh,
-                     plan.packed_row // <int64_t>sizeof(element), 1, grad_input__chw + c * plan.grad_input_strides[1],
-                     scratch, q, rows)
-    elif plan.algorithm == STREAMED:
-        stream_row(plan, t, grad_output__chw + t.begin * along, along, grad_input__chw, scratch, q)
-    else:
-        sum_band(plan, t, grad_output__chw + t.begin * along, 0, down, along, grad_input__chw, scratch, q, rows)
+    if plan.packs:
+        pack_rows(plan, scratch + plan.at_packed, <const char*>grad_output__chw, t.source_end, channels, oh,
+                  least(plan.h.first + q + rows, plan.h.out) - oh, ow, count_windows(plan, p, columns), item)
+        source_plane = plan.packed_plane // item
+        down = plan.packed_row // item
+        along = 1
+        source = <const element*>(scratch + plan.at_packed) - oh * down - ow
+    if plan.turns:
+        to = <element*>(scratch + plan.at_made) - ih * plan.grad_input_strides[2] - iw
+    for c in range(channels):
+        make_band(plan, t, source + c * source_plane, down, along, to + c * plan.grad_input_strides[1], scratch, q,
+                  rows, p, columns)
+    if plan.turns:
+        rows = end - ih
+        columns = end_column(plan, p + columns) - iw
+        to = <element*>(scratch + plan.at_made)
+        if element is double:
+            turn_planes(plan, <cell_8*>grad_input__chw, <const cell_8*>to, channels, ih, rows, iw, columns)
+        elif element is float:
+            turn_planes(plan, <cell_4*>grad_input__chw, <const cell_4*>to, channels, ih, rows, iw, columns)
+        else:
+            turn_planes(plan, <cell_2*>grad_input__chw, <const cell_2*>to, channels, ih, rows, iw, columns)
 
 
 cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
@@ -553,7 +611,7 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
     cdef Tile t
     t.limit = NULL
     t.source_end = data[0] + plan.source_bytes
-    if (plan.algorithm == FILL and plan.bands == 1 and plan.rounding == ROUND_NONE
+    if (plan.algorithm == FILL and not plan.turns and plan.bands == 1 and plan.rounding == ROUND_NONE
             and is_dense(plan, plan.grad_input_strides, plan.h.size, plan.w.size)
             and plan.grad_output_strides[0] == plan.channels * plan.grad_output_strides[1]):
         fill_planes(plan, grad_output__nchw, grad_input__nchw, begin, end)
@@ -567,8 +625,10 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
     n = quotient(c, plan.groups)
     c = (c - n * plan.groups) * plan.group
     grad_output__hw = grad_output__nchw + n * plan.grad_output_strides[0] + c * plan.grad_output_strides[1]
-    grad_input__hw = grad_input__nchw + n * plan.grad_input_strides[0] + c * plan.grad_input_strides[1]
-    if plan.group == 1 and plan.tiles == 1 and is_dense(plan, plan.grad_input_strides, plan.h.size, plan.w.size):
+    grad_input__hw = grad_input__nchw + n * plan.to_strides[0] + c * plan.to_strides[1]
+    if plan.turns:
+        t.limit = scratch + plan.made_end
+    elif plan.group == 1 and plan.tiles == 1 and is_dense(plan, plan.grad_input_strides, plan.h.size, plan.w.size):
         # The end of the last unit: all before it is made here, row after row.
         t.limit = grad_input__nchw + unit_end(plan, end)
     if plan.streams:
@@ -579,15 +639,14 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
         rows = least(plan.band, height - q)
         columns = least(plan.tile, plan.w.count - p)
         channels = least(plan.group, plan.channels - c)
-        if plan.algorithm == FILL:
-            fill_band(plan, grad_output__hw, grad_input__hw, q, rows)
-        elif plan.algorithm == DOUBLE or plan.algorithm == WINDOWS:
-            paint_band(plan, grad_output__hw, grad_input__hw, scratch, q, rows, p, columns)
+        if p != tile and (plan.algorithm == BANDED or plan.algorithm == STREAMED):
+            tile = p
+            find_tile(plan, &t, scratch, p, columns, numbers)
+        if plan.packs or plan.turns:
+            make_bands(plan, &t, grad_output__hw, grad_input__hw, scratch, channels, q, rows, p, columns)
         else:
-            if p != tile:
-                tile = p
-                find_tile(plan, &t, scratch, p, columns, numbers)
-            sum_unit(plan, &t, grad_output__hw, grad_input__hw, scratch, channels, q, rows)
+            make_band(plan, &t, grad_output__hw, plan.grad_output_strides[2], plan.grad_output_strides[3],
+                      grad_input__hw, scratch, q, rows, p, columns)
         p += plan.tile
         if p >= plan.w.count:
             p = 0
@@ -596,11 +655,11 @@ cdef int64_t backward(const AvgPool2dPlan* plan, char** data, char* scratch, int
                 q = 0
                 c += channels
                 grad_output__hw += channels * plan.grad_output_strides[1]
-                grad_input__hw += channels * plan.grad_input_strides[1]
+                grad_input__hw += channels * plan.to_strides[1]
                 if c == plan.channels:
                     c = 0
                     grad_output__hw += plan.grad_output_strides[0] - plan.channels * plan.grad_output_strides[1]
-                    grad_input__hw += plan.grad_input_strides[0] - plan.channels * plan.grad_input_strides[1]
+                    grad_input__hw += plan.to_strides[0] - plan.channels * plan.to_strides[1]
     if plan.streams:
         flush_rest(<Rest*>(scratch + plan.at_lines - 2 * ALIGNMENT))
         fence()

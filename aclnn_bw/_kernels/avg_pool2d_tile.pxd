@@ -52,12 +52,32 @@ cdef inline void find_pairs(const AvgPool2dPlan* plan, Tile* t, char* scratch, i
     memset(t.zeros, 0, <size_t>t.pitch)
     t.p.n = t.width
     t.p.down = plan.grad_input_strides[2]
-    t.p.ahead = 0 if plan.streams else 2 * least(plan.h.stride * t.p.down, AHEAD // item)
+    t.p.ahead = 0 if plan.streams or plan.turns else 2 * least(plan.h.stride * t.p.down, AHEAD // item)
     for i in range(w.stride):
         group = 1 if t.phase + i >= w.stride else 0
         phase = t.phase + i - group * w.stride
         t.p.two[i] = w.terms == 2 and phase < w.long_phases
         t.p.at[i] = t.first + (group + (phase >= w.long_phases)) * size
+
+
+cdef inline int64_t first_window(const AvgPool2dPlan* plan, int64_t p) noexcept nogil:
+    """That exists, of those that the p-th value of q along w has."""
+    return most(plan.w.first + p - (plan.w.terms - 1), 0)
+
+
+cdef inline int64_t count_windows(const AvgPool2dPlan* plan, int64_t p, int64_t columns) noexcept nogil:
+    """From it on, of those that exist and that `columns` values of q have."""
+    return most(least(plan.w.first + p + columns, plan.w.out) - first_window(plan, p), 0)
+
+
+cdef inline int64_t first_column(const AvgPool2dPlan* plan, int64_t p) noexcept nogil:
+    """Of gradInput, that the p-th value of q along w serves."""
+    return most((plan.w.first + p) * plan.w.stride - plan.w.pad, 0)
+
+
+cdef inline int64_t end_column(const AvgPool2dPlan* plan, int64_t p) noexcept nogil:
+    """Behind what those before the p-th value serve."""
+    return least((plan.w.first + p) * plan.w.stride - plan.w.pad, plan.w.size)
 
 
 cdef inline void find_tile(const AvgPool2dPlan* plan, Tile* t, char* scratch, int64_t p, int64_t columns,
@@ -71,10 +91,10 @@ cdef inline void find_tile(const AvgPool2dPlan* plan, Tile* t, char* scratch, in
     cdef int64_t rows = 1 if plan.algorithm == STREAMED else plan.strip + plan.h.terms - 1
     cdef int64_t before
     t.columns = columns
-    t.begin = most(window, 0)
-    t.windows = most(least(window + columns + w.terms - 1, w.out) - t.begin, 0)
-    t.iw = most(start, 0)
-    t.width = least(start + columns * w.stride, w.size) - t.iw
+    t.begin = first_window(plan, p)
+    t.windows = count_windows(plan, p, columns)
+    t.iw = first_column(plan, p)
+    t.width = end_column(plan, p + columns) - t.iw
     t.phase = t.iw - start
     t.pitch = plan.pitch * size
     t.vectors = round_up(columns, lanes) * size

@@ -9,7 +9,9 @@ from libc.string cimport memcpy
 
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._kernels.simd cimport VECTOR_BYTES, cell_2, cell_4, cell_8, element, vector
-from aclnn_bw._kernels.transpose cimport moved, sum_transposed, transpose, turn_blocks, turn_columns
+from aclnn_bw._kernels.transpose cimport (
+    moved, splits_four, sum_transposed, transpose, turn_blocks, turn_columns,
+)
 
 
 cdef inline void turn_cells(moved* to, int64_t to_pitch, const moved* source, int64_t pitch, int64_t rows,
@@ -42,7 +44,7 @@ cdef inline void turn_any(void* to, int64_t to_pitch, const void* source, int64_
         for i in range(rows):
             for j in range(columns):
                 (<uint8_t*>to)[j * to_pitch + i] = (<const uint8_t*>source)[i * pitch + j]
-    elif size == 16 or columns <= 3:
+    elif size == 16 or columns <= 3 or (columns == pitch == 4 and splits_four(size)):
         transpose(to, to_pitch, source, pitch, rows, columns, size, end)
     else:
         turn(to, to_pitch, source, pitch, rows, columns, size, end)

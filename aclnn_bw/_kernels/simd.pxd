@@ -97,6 +97,7 @@ cdef extern from "simd.h" nogil:
     void simd_interleave(void* low, void* high, void* a, void* b, size_t cell) noexcept
     void simd_triple(void* low, void* middle, void* high, void* a, size_t lane) noexcept
     void simd_slide(void* x, void* a, void* b, int k, size_t lane) noexcept
+    void simd_part(void* even, void* odd, void* a, void* b, size_t cell) noexcept
     void simd_unzip_three(void* x, void* y, void* z, const void* source, int cell) noexcept
     void simd_zip_three(void* to, void* x, void* y, void* z, int cell) noexcept
     void simd_find_places(places* some, int windows, const void* first, int results, int step, int term, int base,

@@ -143,14 +143,20 @@ OF_BLOCKS(zip_high_4, simd_load(&x, a); simd_load(&y, b); simd_zip_high(&z, &x, 
 OF_BLOCKS(zip_low_8, simd_load(&x, a); simd_load(&y, b); simd_zip_low(&z, &x, &y, 8); simd_store(to, &z);)
 OF_BLOCKS(zip_high_8, simd_load(&x, a); simd_load(&y, b); simd_zip_high(&z, &x, &y, 8); simd_store(to, &z);)
 
-#define STORE_THREE simd_store(to, &x); simd_store((char *)to + 16, &y); simd_store((char *)to + 32, &z);
-#define LOAD_THREE simd_load(&x, a); simd_load(&y, (const char *)a + 16); simd_load(&z, (const char *)a + 32);
-OF_WIDTH(unzip_three_2, 16, simd_vector_16, simd_unzip_three(&x, &y, &z, a, 2); STORE_THREE)
-OF_WIDTH(unzip_three_4, 16, simd_vector_16, simd_unzip_three(&x, &y, &z, a, 4); STORE_THREE)
+OF_BLOCKS(part_2, simd_load(&x, a); simd_load(&y, b); simd_part(&y, &z, &x, &y, 2); STORE_TWO)
+OF_BLOCKS(part_4, simd_load(&x, a); simd_load(&y, b); simd_part(&y, &z, &x, &y, 4); STORE_TWO)
+OF_BLOCKS(part_8, simd_load(&x, a); simd_load(&y, b); simd_part(&y, &z, &x, &y, 8); STORE_TWO)
 
-OF_WIDTH(zip_three_2, 16, simd_vector_16, LOAD_THREE simd_zip_three(to, &x, &y, &z, 2);)
-OF_WIDTH(zip_three_4, 16, simd_vector_16, LOAD_THREE simd_zip_three(to, &x, &y, &z, 4);)
-OF_WIDTH(zip_three_8, 16, simd_vector_16, LOAD_THREE simd_zip_three(to, &x, &y, &z, 8);)
+#define STORE_THREE simd_store(to, &x); simd_store((char *)to + sizeof x, &y); simd_store((char *)to + 2 * sizeof x, &z);
+#define LOAD_THREE \
+    simd_load(&x, a); simd_load(&y, (const char *)a + sizeof x); simd_load(&z, (const char *)a + 2 * sizeof x);
+OF_BLOCKS(unzip_three_2, simd_unzip_three(&x, &y, &z, a, 2); STORE_THREE)
+OF_BLOCKS(unzip_three_4, simd_unzip_three(&x, &y, &z, a, 4); STORE_THREE)
+OF_BLOCKS(unzip_three_8, simd_unzip_three(&x, &y, &z, a, 8); STORE_THREE)
+
+OF_BLOCKS(zip_three_2, LOAD_THREE simd_zip_three(to, &x, &y, &z, 2);)
+OF_BLOCKS(zip_three_4, LOAD_THREE simd_zip_three(to, &x, &y, &z, 4);)
+OF_BLOCKS(zip_three_8, LOAD_THREE simd_zip_three(to, &x, &y, &z, 8);)
 
 /* Numbers at a that are chosen. By the words at b behind two bytes: the first tells the bit that they are loaded for, the
  * second how far below it lies the one that is asked. `whole`: all of them may be read, else those that are chosen. */
@@ -382,11 +388,15 @@ static const struct {
     OF_BLOCKS_NAMED(zip_high_4)
     OF_BLOCKS_NAMED(zip_low_8)
     OF_BLOCKS_NAMED(zip_high_8)
-    NAMED(unzip_three_2_16)
-    NAMED(unzip_three_4_16)
-    NAMED(zip_three_2_16)
-    NAMED(zip_three_4_16)
-    NAMED(zip_three_8_16)
+    OF_BLOCKS_NAMED(part_2)
+    OF_BLOCKS_NAMED(part_4)
+    OF_BLOCKS_NAMED(part_8)
+    OF_BLOCKS_NAMED(unzip_three_2)
+    OF_BLOCKS_NAMED(unzip_three_4)
+    OF_BLOCKS_NAMED(unzip_three_8)
+    OF_BLOCKS_NAMED(zip_three_2)
+    OF_BLOCKS_NAMED(zip_three_4)
+    OF_BLOCKS_NAMED(zip_three_8)
     NAMED(store_lanes_f32_vector)
     NAMED(store_lanes_f64_vector)
     NAMED(store_lanes_half_vector)

@@ -56,6 +56,10 @@ def split(size):
     return scalar
 
 
+def parted(size):
+    return lambda a, b: np.append(a, b).reshape(-1, 2, size).transpose(1, 0, 2).reshape(-1)
+
+
 def joined(size):
     return lambda a, b: a.reshape(3, -1, size).transpose(1, 0, 2).reshape(-1)
 
@@ -305,8 +309,8 @@ PRIMITIVES = {
         for size in (2, 4, 8)
         for upper in (False, True)
     },
-    "unzip_three_2": (("16",), "u1 u1 u1", (48, 0, 48), split(2)),
-    "unzip_three_4": (("16",), "u1 u1 u1", (48, 0, 48), split(4)),
+    **{f"part_{size}": (BLOCKS, "u1 u1 u1", (16, 16, 32), parted(size)) for size in (2, 4, 8)},
+    **{f"unzip_three_{size}": (BLOCKS, "u1 u1 u1", (48, 0, 48), split(size)) for size in (2, 4, 8)},
     **{
         f"{some}bit_{kind}": (("vector",), f"{number} u1 {wide}", (size, (2, words), 32), by_bit(dtype))
         for some in ("", "some_")
@@ -332,7 +336,7 @@ PRIMITIVES = {
     **{f"shift_in_{size}": (("vector",), "u1 u1 u1", (16, 16, 16), shifted_in(size)) for size in (4, 8, 16)},
     "add_lanes_f32": (("vector",), "f4 u1 f4", (16, 2, 16), lanes_of_bits),
     "add_lanes_f64": (("vector",), "f8 u1 f8", (16, 2, 16), lanes_of_bits),
-    **{f"zip_three_{size}": (("16",), "u1 u1 u1", (48, 0, 48), joined(size)) for size in (2, 4, 8)},
+    **{f"zip_three_{size}": (BLOCKS, "u1 u1 u1", (48, 0, 48), joined(size)) for size in (2, 4, 8)},
     **{
         f"{name}_{size}": (("vector",), f"u{size} u1 u{size}", (read, 16, 16), scalar)
         for name, read, scalar in (
