@@ -418,7 +418,7 @@ cdef int64_t divide_channels(AvgPool2dPlan* plan, int64_t real, int64_t item, bi
     # and of tall kernels its rows of windows.
     while size > 2 * SCRATCH_BYTES and plan.group > 1:
         plan.group = ceil_div(plan.group, 2)
-        plan.packs = plan.group > 1
+        plan.packs = plan.packs and (plan.group > 1 or plan.algorithm == DOUBLE)
         size = lay_out(plan, real, item, scatters)
     return size
 
