@@ -410,6 +410,22 @@ def test_rows_of_a_tall_kernel_are_few_channels():
     assert size <= 2 << 20
 
 
+def test_a_halved_group_of_few_channels_is_not_packed(rng):
+    """The sums of a row nearly fill 2 MiB, so a unit makes 7 of 14 planes; gradOutput's rows are read as they are."""
+    width = 190 * 32200
+    shape, pool = (1, 14, 1, width), ((1, width - 1), (1, 190), (0, width // 2 - 1))
+    grad = rng.standard_normal(Pool(shape, *pool).output_shape).astype(np.float16)
+    out = np.moveaxis(np.empty((1, 1, width, 14), np.float16), -1, 1)
+    with aclnn_bw.soc("Host"), aclnn_bw.num_threads(1):
+        _, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+            grad, out, *pool, False, True, 0, 0, out
+        )
+        # Packed as well they would be made two at a time.
+        assert executor.explain().units == 2 * -(-grad.shape[3] // 32)
+        one_call(grad, shape, *pool, out=out)
+        assert np.array_equal(out, one_call(grad, shape, *pool))
+
+
 # Channels by the cache line, and a rest, of one channel too; stride 1 up to the most running sums and beyond; pairs and
 # triples of columns that begin with each phase.
 SIDE_BY_SIDE = [
