@@ -49,6 +49,7 @@ every_mask_layout = pytest.mark.parametrize("mask_layout", MASK_LAYOUTS)
 KINDS = [
     MaxPool((2, 3, 9, 10), 1),
     MaxPool((2, 17, 8, 9), 1, 2),
+    MaxPool((2, 37, 7, 40), 1, 3),
     MaxPool((2, 3, 6, 7), 2, 1, 1),
     MaxPool((2, 3, 16, 18), 2),
     MaxPool((2, 17, 17, 71), 2, None, 0, True),
@@ -390,6 +391,19 @@ def test_one_bit_in_all_windows_but_a_few(pool, change, mode, rng):
         hits = hits | (odd & (chosen == np.arange(hits.shape[2])[:, None, None]))
     result = two_phase(pool, grad, with_garbage(max_pool.bitmask(hits), pool, rng), product)
     assert_is_max_pool2d_backward(result, grad, hits, pool, product)
+
+
+@every_dtype
+@pytest.mark.parametrize("missing", [0, 1, 7, 16, 17, 19])
+@pytest.mark.parametrize("pool", [MaxPool((2, 20, 41, 40), 1, 2), MaxPool((2, 20, 9, 7), 1, 3)], ids=str)
+def test_windows_of_one_position_without_a_bit(pool, missing, dtype, rng):
+    """A few windows of one channel have no maximum: nothing is said of the others, in the same words or not."""
+    grad, hits = pool.gradients(rng, dtype), np.ones(pool.hits_shape, bool)
+    hits[:, missing, 0, 1:3, 1:3] = False
+    result = one_call(grad, pool.input_shape, max_pool.bitmask(hits), *pool.attributes)
+    expected = np.zeros(pool.input_shape, grad.dtype)
+    expected[:, :, :: pool.attributes[1], :: pool.attributes[1]] = np.where(hits[:, :, 0], grad, 0)
+    assert_same_bytes(result, expected)
 
 
 @pytest.mark.parametrize("columns", range(2, 17))

@@ -79,7 +79,6 @@ cdef enum:
     LANE_MASKS = 64                 # bytes of vectors whose comparison leaves a mask of lanes (AVX-512)
     SMALL_ROW = 8                   # windows of a row; longer ones fill the vectors of GATHER
     CROWD = 9                       # windows of a position, beyond which most neighbours have the same maximum
-    SPREAD_ROW = 32                 # columns
     SPREAD_WINDOWS = 65536          # whose gradients and indices the scratch holds
     FEW_BYTES = 32768               # of the sums of a plane that is scattered whole: an L1 cache
     MOST_POSITIONS = 32767          # of a band of which 16 bits count the places
@@ -394,6 +393,11 @@ cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
     return item == 2 and not pool.disjoint and MARKED * pool.h.out * pool.w.out <= pool.h.size * pool.w.size
 
 
+cdef bint lie_apart(const MaxPool2d* pool) noexcept nogil:
+    """Where channels may lie side by side a line is read once, not once for each, if the scratch holds them all."""
+    return pool.pooled_strides[3] != 1 or pool.index_strides[3] != 1
+
+
 cdef int64_t few_planes(const MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
     """How many planes of indices are scattered at a time, or 0 if they are too large. Each step finds in the L1 cache
     what the one before has left there: as many planes as are added together, and more of few windows, whose steps take
@@ -410,8 +414,7 @@ cdef int64_t few_planes(const MaxPool2dScatterPlan* plan, int64_t item, int64_t 
         few = TEAM      # they write to the same lines, of which some rows' are written soon after each other
         if few * plane > CHUNK_BYTES:
             return 0
-    if pool.pooled_strides[3] != 1 or pool.index_strides[3] != 1:
-        # Where channels may lie side by side a line is read once, not once for each, if the scratch holds them.
+    if lie_apart(pool):
         return least(lanes, quotient(SCRATCH_BYTES, positions * real + windows * (real + 4)))
     if windows <= LANES:
         few = LANES
@@ -430,18 +433,25 @@ cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) no
     size = place(&plan.at_rows, size, plan.few * plan.row_pitch * real)
     if not plan.spread:
         size = place(&plan.at_sums, size, plan.few * plan.sum_pitch * real)
-    size = place_windows(pool, &plan.windows, plan.few, 0, size)
+    if pool.argmax:
+        size = place_windows(pool, &plan.windows, plan.few, 0, size)
     if pool.packed:
         size = place_indices(pool, plan.few, pool.h.out, size)
     return place(&plan.at_cells, size, most(pool.w.size, plan.few * pool.w.out) * item)
 
 
-cdef bint spreads(const MaxPool2d* pool) noexcept nogil:
+cdef int64_t most_spread(const MaxPool2d* pool, int64_t real) noexcept nogil:
+    """Of as many planes the scratch holds gradients and indices."""
+    return quotient(SCRATCH_BYTES, pool.h.out * pool.w.out * (real + 4))
+
+
+cdef bint spreads(const MaxPool2d* pool, int64_t threads, int64_t real) noexcept nogil:
     """Whether windows have one position each, so that an index says nothing new once it is checked: gradients are
-    spread over the rows of gradInput, which are stored once: 0.4 to 0.9 of the time, but for short rows with gaps."""
-    return (pool.argmax and pool.kernel_size == 1 and not pool.reduced
-            and pool.h.out * pool.w.out <= SPREAD_WINDOWS
-            and (pool.w.size >= SPREAD_ROW or (pool.h.out == pool.h.size and pool.w.out == pool.w.size))
+    spread over the rows of gradInput, which are stored once: 0.4 to 0.9 of the time."""
+    return (pool.kernel_size == 1 and not pool.reduced and pool.h.out * pool.w.out <= SPREAD_WINDOWS
+            # The channels of a group have their bits in the same words.
+            and (pool.argmax or threads == 1 or pool.units >= UNITS_PER_THREAD * threads)
+            and (pool.argmax or not lie_apart(pool) or most_spread(pool, real) >= least(LANES, pool.channels))
             and pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size)
 
 
@@ -451,13 +461,13 @@ cdef int64_t plan_spread(MaxPool2dScatterPlan* plan, int64_t threads, int64_t it
     pool.algorithm = SCATTER
     pool.band = pool.h.size
     pool.bands = 1
-    if threads > 1 and pool.units < UNITS_PER_THREAD * threads:
+    if pool.argmax and threads > 1 and pool.units < UNITS_PER_THREAD * threads:
         pool.units = quotient(pool.units, pool.groups) * pool.channels
         pool.groups = pool.channels
         pool.lanes = 1
     plan.spread = True
-    plan.few = least(least(pool.lanes, pool.channels),
-                     most(1, quotient(FEW_BYTES, pool.h.size * pool.w.size * item)))
+    plan.few = least(least(pool.lanes, pool.channels), most(1, most_spread(pool, real) if lie_apart(pool) else (
+        quotient(FEW_BYTES, pool.h.size * pool.w.size * item))))
     return plan_few(plan, item, real)
 
 
@@ -671,7 +681,7 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
         scratch = plan_last_sums(<MaxPool2dLastPlan*>plan, context, item, real, known == SAME and compact)
         if scratch >= 0:
             return scratch
-    if spreads(pool):
+    if spreads(pool, context.threads, real):
         return plan_spread(<MaxPool2dScatterPlan*>plan, context.threads, item, real)
     if compact and fills_vectors(pool, known, item) and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (

@@ -8,7 +8,7 @@ which kernels come here.
     scatter_places  bits of kernels of up to 16x16: the places of a block of windows are found for 16 channels at a time
     scatter_words   bits of larger kernels, and channels that have not one bit in each window: set bits are walked
     scatter_few     indices of planes whose sums the L1 cache holds, a few planes at a time
-    spread          indices of windows of one position, likewise: nothing is added (max_pool2d_spread.pxd)
+    spread_few      windows of one position, likewise: nothing is added (max_pool2d_spread.pxd)
     scatter_rows    indices of larger ones
     scatter_apart   indices of 3 columns at stride 1 and padding 1 in short rows: sums of its own for each kernel column
                     keep GATHER's order, for a position meets ascending windows at descending columns
@@ -52,7 +52,7 @@ from aclnn_bw._kernels.max_pool2d_planes cimport plane_places, scatter_maxima
 from aclnn_bw._kernels.max_pool2d_rows cimport (
     Unit, first_unit, load_channels, next_unit, store_cells, store_rows, summed_there, term,
 )
-from aclnn_bw._kernels.max_pool2d_spread cimport spread_plane
+from aclnn_bw._kernels.max_pool2d_spread cimport all_marked, keep_marked, leaves_gaps, spread_planes
 from aclnn_bw._kernels.planes cimport turn_any
 from aclnn_bw._kernels.rows cimport bfloat, clear, element, half, real
 from aclnn_bw._kernels.simd cimport fence
@@ -297,29 +297,27 @@ cdef void load_rows(const MaxPool2d* pool, term* packed, int64_t pitch, const el
                       cells, source_end)
 
 
-cdef void clear_bytes(void* to, int64_t size, bint far) noexcept nogil:
-    clear(to, size, far)
+cdef void clear_planes(void* to, int64_t pitch, int64_t plane, int64_t count, int64_t size, bint far) noexcept nogil:
+    """`plane` elements of `size` bytes become 0 in each of `count` planes, in one go if they lie end to end."""
+    cdef int64_t c
+    if pitch == plane:
+        plane *= count
+        count = 1
+    for c in range(count):
+        clear(<char*>to + c * pitch * size, plane * size, far)
 
 
 cdef void open_rows(const MaxPool2dScatterPlan* plan, const Band* b, element* to__chw, term* sums, int64_t low,
                     int64_t high) noexcept nogil:
     """Zeros for the sums of rows [low, high) of the image, before windows reach them; `sums` is row `low`."""
     cdef int64_t n = (high - low) * plan.pool.w.size
-    cdef int64_t count = b.count
-    cdef int64_t c
     if b.marked:
-        if b.mark_pitch == n:
-            n *= count
-            count = 1
-        for c in range(count):
-            clear_bytes(to__chw + c * b.mark_pitch + (low - b.ih) * plan.pool.w.size, n * <int64_t>sizeof(element),
-                        plan.pool.far)
+        clear_planes(to__chw + (low - b.ih) * plan.pool.w.size, b.mark_pitch, n, b.count, sizeof(element),
+                     plan.pool.far)
         return
-    if high - low == b.rows and (b.sum_pitch == n or not b.in_place):
-        n = count * b.sum_pitch     # in one go: planes that follow each other, in the scratch with what lies outside
-        count = 1
-    for c in range(count):
-        clear_bytes(sums + c * b.sum_pitch, n * <int64_t>sizeof(term), plan.pool.far and b.in_place)
+    if high - low == b.rows and not b.in_place:
+        n = b.sum_pitch         # with what lies outside, so in one go
+    clear_planes(sums, b.sum_pitch, n, b.count, sizeof(term), plan.pool.far and b.in_place)
 
 
 cdef void stream_bytes(Rest* rest, void* to, const void* made, int64_t n) noexcept nogil:
@@ -476,16 +474,6 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
     return True
 
 
-cdef inline void clear_planes(term* to, int64_t pitch, int64_t plane, int64_t count, bint far) noexcept nogil:
-    """`count` planes become 0, in one go if they lie end to end."""
-    cdef int64_t c
-    if pitch == plane:
-        plane *= count
-        count = 1
-    for c in range(count):
-        clear_bytes(to + c * pitch, plane * <int64_t>sizeof(term), far)
-
-
 cdef void end_planes(const MaxPool2dScatterPlan* plan, element* grad_input__chw, term* sums, int64_t count,
                      char* scratch, element* cells) noexcept nogil:
     """Whole planes go to where they belong."""
@@ -499,22 +487,43 @@ cdef void end_planes(const MaxPool2dScatterPlan* plan, element* grad_input__chw,
                     sums + j * plan.sum_pitch, 0, plan.sum_pitch, 1, cells)
 
 
-cdef void spread(const MaxPool2d* pool, term* to__hw, const term* grad) noexcept nogil:
-    """spread_plane, compiled once for all elements of a term."""
-    spread_plane(pool, to__hw, grad)
+cdef void spread_some(const MaxPool2dScatterPlan* plan, term* to__hw, int64_t pitch, const term* grad,
+                      int64_t grad_pitch, int64_t count) noexcept nogil:
+    """spread_planes, compiled once for all elements of a term."""
+    if leaves_gaps(&plan.pool):
+        clear_planes(to__hw, pitch, plan.sum_pitch, count, sizeof(term), plan.pool.far and not plan.streams)
+    spread_planes(&plan.pool, to__hw, pitch, grad, grad_pitch, count)
 
 
-cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const char* at,
+cdef void spread_few(const MaxPool2dScatterPlan* plan, element* grad_input__chw, const term* grad, int64_t grad_pitch,
+                     const char* words, int64_t lane, int64_t count, char* scratch) noexcept nogil:
+    """`count` planes from `lane` on of those whose bits the words are, if there are bits."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef term* rows = <term*>(scratch + plan.at_rows)
+    cdef int64_t j
+    if not (pool.argmax or all_marked(words, ((1u << count) - 1) << lane, plan.row_pitch)):
+        keep_marked(rows, grad, grad_pitch, words, <int>lane, plan.row_pitch, count)
+        grad = rows
+        grad_pitch = plan.row_pitch
+    if not plan.streams:
+        spread_some(plan, <term*>grad_input__chw, pool.image_strides[1], grad, grad_pitch, count)
+        return
+    for j in range(count):
+        spread_some(plan, <term*>(scratch + plan.at_sums), 0, grad + j * grad_pitch, 0, 1)
+        end_planes(plan, grad_input__chw + j * pool.image_strides[1], <term*>(scratch + plan.at_sums), 1, scratch,
+                   <element*>(scratch + plan.at_cells))
+
+
+cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_output__chw, const char* at, int64_t lane,
                       element* grad_input__chw, char* scratch, int64_t count, const char* source_end,
                       const term* kind) noexcept nogil:
-    """Whole planes of indices, `count` of them. False if it has met an index outside its window."""
+    """Whole planes of indices, or of bits that are spread, `count` of them from `lane` on. False if it has met an index
+    outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t windows = plan.row_pitch
-    cdef int64_t plane = plan.sum_pitch
     cdef int64_t index_pitch = pool.index_pitch
-    cdef int64_t image_pitch = pool.image_strides[1]
     cdef int64_t grad_pitch = windows
-    cdef int64_t sum_pitch = plane
+    cdef int64_t sum_pitch = plan.sum_pitch
     cdef bint native = summed_there(pool, kind, grad_output__chw)
     cdef bint dense = pool.image_strides[3] == 1 and pool.image_strides[2] == pool.w.size
     cdef bint in_place = dense and (native or term is uint16_t) and not plan.streams
@@ -524,8 +533,9 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     cdef int64_t j
     if pool.packed:
         at = packed_indices(pool, at, count, 0, pool.h.out, scratch)
-    if plan.windows.listed < count or index_pitch != windows or misses(pool, &plan.windows, at, scratch, 0,
-                                                                       count * windows):
+    if pool.argmax and (
+            plan.windows.listed < count or index_pitch != windows
+            or misses(pool, &plan.windows, at, scratch, 0, count * windows)):
         for j in range(count):
             if check_indices(plan, at + 4 * j * index_pitch, scratch, 0, pool.h.out) >= 0:
                 return False
@@ -535,21 +545,18 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     else:
         load_rows(pool, <term*>grad, windows, grad_output__chw, pool.h.out, count, cells, source_end)
     if plan.spread:
-        for j in range(count):
-            spread(pool, sums if plan.streams else <term*>grad_input__chw + j * image_pitch, grad + j * grad_pitch)
-            if plan.streams:
-                end_planes(plan, grad_input__chw + j * image_pitch, sums, 1, scratch, cells)
+        spread_few(plan, grad_input__chw, grad, grad_pitch, at, lane, count, scratch)
         return True
     if plan.marked and dense:
-        clear_planes(<uint16_t*>grad_input__chw, image_pitch, plane, count, pool.far)
+        clear_planes(grad_input__chw, pool.image_strides[1], sum_pitch, count, sizeof(element), pool.far)
         if term is float:
-            scatter_channels(plan.together, sums, plane, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
-                             grad_input__chw, image_pitch)
+            scatter_channels(plan.together, sums, sum_pitch, 0, 0, grad, grad_pitch, at, index_pitch, count, windows,
+                             True, grad_input__chw, pool.image_strides[1])
         return True
     if in_place:
         sums = <term*>grad_input__chw
-        sum_pitch = image_pitch
-    clear_planes(sums, sum_pitch, plane, count, pool.far and in_place)
+        sum_pitch = pool.image_strides[1]
+    clear_planes(sums, sum_pitch, plan.sum_pitch, count, sizeof(term), pool.far and in_place)
     scatter_channels(plan.together, sums, sum_pitch, 0, 0, grad, grad_pitch, at, index_pitch, count, windows, True,
                      <float*>NULL, 0)
     if not in_place:
@@ -562,10 +569,10 @@ cdef bint scatter_whole(const MaxPool2dScatterPlan* plan, const element* grad_ou
                         const term* kind) noexcept nogil:
     """The planes of a unit, few at a time. False if it has met an index outside its window."""
     cdef const MaxPool2d* pool = &plan.pool
+    cdef int64_t step = pool.index_item * pool.index_strides[1] if pool.argmax else 0
     cdef int64_t lane = 0
     while lane < u.lanes:
-        if not scatter_few(plan, grad_output__chw + lane * pool.pooled_strides[1],
-                           u.mask + pool.index_item * lane * pool.index_strides[1],
+        if not scatter_few(plan, grad_output__chw + lane * pool.pooled_strides[1], u.mask + lane * step, lane,
                            grad_input__chw + lane * pool.image_strides[1], scratch, least(plan.few, u.lanes - lane),
                            source_end, kind):
             return False
@@ -601,12 +608,12 @@ cdef void scatter_planes(const MaxPool2dScatterPlan* plan, const element* grad_o
         sums = <term*>(scratch + plan.at_sums)
         sum_pitch = plan.sum_pitch
     if plan.marked and dense:
-        clear_planes(<uint16_t*>grad_input__chw, pool.image_strides[1], plan.sum_pitch, u.lanes, pool.far)
+        clear_planes(grad_input__chw, pool.image_strides[1], plan.sum_pitch, u.lanes, sizeof(element), pool.far)
         if term is float:
             scatter_maxima(placed, at, sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes, grad_input__chw,
                            pool.image_strides[1])
         return
-    clear_planes(sums, sum_pitch, plan.sum_pitch, u.lanes, pool.far and in_place)
+    clear_planes(sums, sum_pitch, plan.sum_pitch, u.lanes, sizeof(term), pool.far and in_place)
     scatter_maxima(placed, at, sums, sum_pitch, grad, grad_pitch, u.mask, pool, u.lanes, <float*>NULL, 0)
     if not in_place:
         end_planes(plan, grad_input__chw, sums, u.lanes, scratch, cells)
