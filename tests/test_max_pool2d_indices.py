@@ -311,6 +311,26 @@ def test_each_plane_of_few_is_checked(rng, index, kernel, side):
                 backward(pool, grad, wrong)
 
 
+@every_index
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "pool",
+    [Pool((3, 20, 200, 201), 4, 1, 1), Pool((24, 257, 20, 19), 5, 1, 2), Pool((70, 131, 30, 33), 4, 8, 1),
+     Pool((4, 17, 300, 310), 5, 2, 2)],
+    ids=str,
+)  # fmt: skip
+def test_what_is_read_next_changes_nothing(pool, dtype, index, rng):
+    """From 16 MiB on it is fetched while windows are added, a stretch at a time: one image is smaller."""
+    indices = forward(pool, pool.values(rng, dtype))[1].astype(index)
+    grad = pool.gradients(rng, dtype)
+    assert grad.nbytes + indices.nbytes + np.prod(pool.input_shape) * grad.itemsize > 16 << 20
+    expected = [
+        backward(pool._replace(input_shape=(1, *pool.input_shape[1:])), grad[n : n + 1], indices[n : n + 1])
+        for n in range(len(grad))
+    ]
+    assert_same_bytes(backward(pool, grad, indices), np.concatenate(expected))
+
+
 def test_planes_of_indices_with_gaps_between_them():
     """They are checked where they lie: in the gaps are indices that would do."""
     pool = Pool((5, 16, 4, 4), 4)

@@ -123,6 +123,7 @@ cdef struct MaxPool2dScatterPlan:
     int64_t few             # whole planes of indices that are checked, cleared and scattered at a time, or 0
     bint spread             # windows of one position each: gradients are spread over gradInput
     bint streams            # sums are made in the scratch, and go past the caches
+    bint ahead              # what the next windows read is fetched while those before are added
     int64_t together        # channels whose indices are added side by side: 2 to TEAM
     int64_t apart           # elements between the sums of two kernel columns, or 0 where they are one
     int64_t block           # rows of windows that are read at a time

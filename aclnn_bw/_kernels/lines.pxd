@@ -86,6 +86,14 @@ cdef inline void flush_rest(Rest* rest) noexcept nogil:
     rest.to = NULL
 
 
+cdef inline void flush_rests(Rest* rests, int64_t n) noexcept nogil:
+    """What is left of the lines of n channels. Nothing is afterwards."""
+    cdef int64_t c
+    for c in range(n):
+        flush_rest(rests + c)
+    fence()
+
+
 cdef inline void stream_on(Rest* rest, char* to, const char* made, int64_t n) noexcept nogil:
     """The n bytes at `made` go to `to`. What is left of a line waits for those that go on there."""
     cdef int64_t held = <int64_t>(<uintptr_t>to & (LINE - 1))

@@ -21,7 +21,7 @@ if kw is the last column, else kw - k + 1 more, in the rows that follow. Each ro
 that belong to no window. Results are stored beyond the end of a row only where rows follow that are made, later on, by
 the same call.
 """
-from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint16_t
 
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._core.max_pool2d cimport MOST_ROWS, TEAM
@@ -29,9 +29,10 @@ from aclnn_bw._kernels.choose cimport (
     add_if_bit, add_if_equal, add_lanes, ask, ask_lower, count_on, count_up, keep_words, lanes_of_bits,
     load_if_bit, load_if_equal, load_indices, load_some_indices, load_words, raise_words, slide,
 )
+from aclnn_bw._kernels.max_pool2d_rows cimport fetch
 from aclnn_bw._kernels.simd cimport (
-    LINE, VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, prefetch_to_level_2,
-    store, store_first, store_first_in_turn, store_in_turn, store_lanes, sum_bytes, vector, zero,
+    VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, store, store_first, store_first_in_turn,
+    store_in_turn, store_lanes, sum_bytes, vector, zero,
 )
 
 # What is read: the numbers of gradOutput, or widened ones.
@@ -80,15 +81,6 @@ cdef struct Term:
 cdef struct Edge:
     lanes[4] sums
     lanes[4] places
-
-
-cdef inline void fetch(const char* at, int64_t size) noexcept nogil:
-    """Ask for the lines of a block further on, where the tensors leave the caches: within them it costs. Nothing is
-    read there."""
-    cdef int64_t line = 0
-    while line < size:
-        prefetch_to_level_2(<const char*>(<uintptr_t>at + <uintptr_t>line))
-        line += LINE
 
 
 cdef inline lanes sum_lanes(int word, const gradient* read) noexcept nogil:

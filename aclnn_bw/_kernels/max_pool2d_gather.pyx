@@ -33,7 +33,7 @@ from aclnn_bw._core.max_pool2d cimport (
     LANES, MOST_ROWS, SAME, TEAM, THREE_BY_ONE, THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dGatherPlan, PoolAxis,
 )
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
-from aclnn_bw._kernels.lines cimport Rest, flush_rest, stream_on
+from aclnn_bw._kernels.lines cimport Rest, flush_rests, stream_on
 from aclnn_bw._kernels.max_pool2d_columns cimport (
     Plane, Term, fill_edges, gradient, line_of_bits, line_rows, line_slid, line_terms, sum_columns,
 )
@@ -309,14 +309,6 @@ cdef void stream_plane(Rest* rest, char* to, const char* made, int64_t size) noe
     stream_on(rest, to, made, size)
 
 
-cdef void flush_planes(Rest* rests, int64_t n) noexcept nogil:
-    """Of n channels. Nothing is left of them afterwards."""
-    cdef int64_t channel
-    for channel in range(n):
-        flush_rest(rests + channel)
-    fence()
-
-
 cdef void store_team(const MaxPool2dGatherPlan* plan, const Ways* ways, element* to__hw, const char* made,
                      int64_t channel_pitch, int64_t rows, int64_t team, element* cells, Rest* rests,
                      const real* summed) noexcept nogil:
@@ -480,7 +472,7 @@ cdef int64_t gather(const MaxPool2dGatherPlan* plan, char** data, char* scratch,
                 return place
         next_unit(pool, data[2], &u)
     if plan.streams:
-        flush_planes(<Rest*>(scratch + plan.at_rests), plan.rests)
+        flush_rests(<Rest*>(scratch + plan.at_rests), plan.rests)
     return ALL_GOOD
 
 

@@ -19,7 +19,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from aclnn_bw._core.arithmetic cimport ceil_div, least
 from aclnn_bw._core.max_pool2d cimport BLOCK, MaxPool2d
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
-from aclnn_bw._kernels.max_pool2d_rows cimport term
+from aclnn_bw._kernels.max_pool2d_rows cimport fetch, term
 from aclnn_bw._kernels.rows cimport narrow_row
 from aclnn_bw._kernels.simd cimport (
     bfloat, element, half, lanes_of_2, lanes_of_words, prefetch, simd_load, simd_store, simd_zero,
@@ -49,6 +49,16 @@ cdef enum:
     TOGETHER = 4        # channels whose windows are added side by side: the sums of neighbours wait for each other
     WORDS_AHEAD = 256   # bytes: there are more rows of the mask than the hardware fetches ahead
     TABLE_AHEAD = 8192  # the same in tables that are read from end to end: 0.57 to 1.09 of the time
+    STRETCH = 32        # windows of a channel that are added before the same number further on is fetched
+
+# What is read next of each channel, a step further on, or nothing.
+cdef struct Ahead:
+    const char* at          # the index of its first window, or NULL
+    const char* grad
+    int64_t at_pitch        # bytes between two channels, and between windows
+    int64_t at_item
+    int64_t grad_pitch
+    int64_t grad_item
 
 
 cdef inline void put(term* sums, int64_t place, term x, element* marks) noexcept nogil:
@@ -107,6 +117,31 @@ cdef inline void scatter_indices(term* sums, int64_t sum_pitch, uint32_t low, ui
         if channels > 3:
             add_at(sums + 3 * sum_pitch, grad + 3 * grad_pitch, mask + 12 * mask_pitch, i, low, size, whole,
                    marks + 3 * mark_pitch)
+
+
+cdef inline Ahead read_next(const MaxPool2d* pool, const char* at, const element* grad, int64_t n, int64_t count,
+                            const char* end) noexcept nogil:
+    """n windows of `count` channels. Memory that is not there is looked for each time: there is none if they would end
+    behind the end of gradOutput."""
+    cdef Ahead next
+    next.at = at
+    next.grad = <const char*>grad
+    next.at_item = pool.index_item
+    next.at_pitch = pool.index_item * pool.index_strides[1]
+    next.grad_item = sizeof(element)
+    next.grad_pitch = next.grad_item * pool.pooled_strides[1]
+    if (pool.index_strides[3] != 1 or pool.pooled_strides[3] != 1
+            or next.grad_pitch * (count - 1) + next.grad_item * n > end - next.grad):
+        next.at = NULL
+    return next
+
+
+cdef inline void fetch_next(const Ahead* next, int64_t channels, int64_t i, int64_t n) noexcept nogil:
+    """Windows [i, i + n) of so many channels."""
+    cdef int64_t c
+    for c in range(channels):
+        fetch(next.at + c * next.at_pitch + i * next.at_item, n * next.at_item)
+        fetch(next.grad + c * next.grad_pitch + i * next.grad_item, n * next.grad_item)
 
 
 cdef inline void scatter_some(term* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const term* grad,
