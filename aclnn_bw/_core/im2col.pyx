@@ -317,7 +317,8 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
     if plan.turns:
         plan.at_lines = round_up(scratch, ALIGNMENT)
         scratch = plan.at_lines + plan.group * plan.band * w.size * item
-    elif (bytes > CACHED and plan.algorithm != SCATTER and not plan.converts and plan.out_strides[3] == 1
+    # What PLACE has stored, an element at a time, would be loaded at once to be streamed: 0.95 to 1.6 times as long.
+    elif (bytes > CACHED and plan.algorithm not in (PLACE, SCATTER) and not plan.converts and plan.out_strides[3] == 1
           and plan.out_strides[2] == w.size and plan.out_strides[1] == h.size * w.size and w.size * item <= MOST_ROW):
         plan.streams = True
         plan.stretch = most(STRETCH_BYTES // (w.size * item), 1)
