@@ -410,6 +410,38 @@ def test_rows_of_a_tall_kernel_are_few_channels():
     assert size <= 2 << 20
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "algorithm"),
+    [
+        ((1, 3, 512, 512), 512, 1, "FILL"),
+        ((2, 15, 4100, 65), (4100, 65), 1, "FILL"),
+        ((1, 3, 8300, 32), 2, 2, "DOUBLE"),
+        ((1, 3, 8300, 32), 3, 1, "BANDED"),
+        ((1, 2, 8300, 32), 15, 1, "BANDED"),
+        ((1, 3, 1024, 1000), 3, 3, "BANDED"),
+    ],
+    ids=str,
+)
+def test_large_planes_of_few_channels(shape, kernel, stride, algorithm, threads, rng):
+    """One has more than 1 MiB: bands of it are turned, which change nothing of the rest of the plan. Planes that one
+    window covers had as many units as rows, of a plane each, and wrote behind gradInput."""
+    pool = Pool(shape, kernel, stride)
+    grad = pool.gradients(rng, "float32")
+    out, memory = turned_last(np.zeros(shape, grad.dtype))
+    with aclnn_bw.soc("Host"), aclnn_bw.num_threads(threads):
+        size, executor = aclnn_bw.aclnnAvgPool2dBackwardGetWorkspaceSize(
+            grad, out, *reference.pairs(kernel, stride, 0), False, True, 0, 0, out
+        )
+        told = executor.explain()
+        assert (told.algorithm, told.units <= 1024) == (algorithm, True)
+        assert size <= threads << 19
+        one_call(grad, *pool, out=out)
+        assert_same_bytes(np.ascontiguousarray(out), one_call(grad, *pool))
+    assert (memory[..., :2] == 7).all()
+    assert (memory[..., -3:] == 7).all()
+
+
 def test_a_halved_group_of_few_channels_is_not_packed(rng):
     """The sums of a row nearly fill 2 MiB, so a unit makes 7 of 14 planes; gradOutput's rows are read as they are."""
     width = 190 * 32200

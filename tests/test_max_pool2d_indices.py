@@ -331,6 +331,19 @@ def test_what_is_read_next_changes_nothing(pool, dtype, index, rng):
     assert_same_bytes(backward(pool, grad, indices), np.concatenate(expected))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_workspace_of_windows_of_one_position(dtype):
+    """Gradients side by side, past the caches: 2 MiB for each thread, and 64 bytes for each element of a row."""
+    shape = (2, 16, 1, 5461)
+    grad = np.moveaxis(np.empty((2, 1, 5461, 16), np.dtype(getattr(ml_dtypes, dtype, dtype))), -1, 1)
+    out, indices = np.empty(shape, grad.dtype), np.zeros(shape, np.int64)
+    with past_the_caches(), a.soc("Host"), a.num_threads(1):
+        size, _ = a.aclnnMaxPool2dWithIndicesBackwardGetWorkspaceSize(
+            grad, out, indices, [1, 1], [1, 1], [0, 0], [1, 1], False, out
+        )
+    assert size <= (2 << 20) + 64 * 5461
+
+
 def test_planes_of_indices_with_gaps_between_them():
     """They are checked where they lie: in the gaps are indices that would do."""
     pool = Pool((5, 16, 4, 4), 4)

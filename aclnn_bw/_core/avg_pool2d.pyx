@@ -442,14 +442,14 @@ cdef int64_t divide_work(AvgPool2dPlan* plan, int64_t planes, int64_t threads, i
         # More rows or terms than SCRATCH_BYTES never fit: no more keeps every product below 2**63.
         plan.strip = least(rows, SCRATCH_BYTES)
     size = lay_out(plan, real, item, scatters)
-    # Strips: the longest whose scratch stays in the cache.
-    while size > STRIP_BYTES and plan.strip > LEAST_STRIP:
+    # Strips: the longest whose scratch stays in the cache. What lies behind at_packed, divide_channels divides.
+    while plan.at_packed > STRIP_BYTES and plan.strip > LEAST_STRIP:
         plan.strip = most(ceil_div(plan.strip, 2), LEAST_STRIP)
         size = lay_out(plan, real, item, scatters)
-    while size > SCRATCH_BYTES and plan.tile > NARROWEST_TILE:
+    while plan.at_packed > SCRATCH_BYTES and plan.tile > NARROWEST_TILE:
         plan.tile = most(ceil_div(plan.tile, 2), NARROWEST_TILE)
         size = lay_out(plan, real, item, scatters)
-    if size > SCRATCH_BYTES:
+    if plan.at_packed > SCRATCH_BYTES:
         plan.algorithm = STREAMED
         plan.taps = 0
         plan.pairs = False

@@ -120,7 +120,7 @@ cdef struct MaxPool2dScatterPlan:
     MaxPool2dWindows windows
     bint placed             # the places of maxima are found for all channels of a group at a time
     bint marked             # so few windows that sums are stored as they are made, among zeros; none is streamed
-    int64_t few             # whole planes of indices that are checked, cleared and scattered at a time, or 0
+    int64_t few             # whole planes that are checked, cleared and scattered, or spread, at a time, or 0
     bint spread             # windows of one position each: gradients are spread over gradInput
     bint streams            # sums are made in the scratch, and go past the caches
     bint ahead              # what the next windows read is fetched while those before are added

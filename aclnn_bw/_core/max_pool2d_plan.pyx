@@ -394,7 +394,8 @@ cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
 
 
 cdef bint lie_apart(const MaxPool2d* pool) noexcept nogil:
-    """Where channels may lie side by side a line is read once, not once for each, if the scratch holds them all."""
+    """Whether neighbours in a row do not lie side by side, so that channels may: then a line is read once, not once for
+    each channel, if the scratch holds them all."""
     return pool.pooled_strides[3] != 1 or pool.index_strides[3] != 1
 
 
@@ -424,7 +425,7 @@ cdef int64_t few_planes(const MaxPool2dScatterPlan* plan, int64_t item, int64_t 
 
 
 cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) noexcept nogil:
-    """The scratch of SCATTER of whole planes of indices."""
+    """The scratch of SCATTER of whole planes of indices, and of bits that are spread."""
     cdef MaxPool2d* pool = &plan.pool
     cdef int64_t size = 0
     plan.row_pitch = pool.h.out * pool.w.out
@@ -437,6 +438,8 @@ cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) no
         size = place_windows(pool, &plan.windows, plan.few, 0, size)
     if pool.packed:
         size = place_indices(pool, plan.few, pool.h.out, size)
+    if plan.spread and item == real:
+        return size     # nothing is narrowed, or stored with gaps
     return place(&plan.at_cells, size, most(pool.w.size, plan.few * pool.w.out) * item)
 
 

@@ -148,7 +148,7 @@ cdef inline void scatter_some(term* sums, int64_t sum_pitch, uint32_t low, uint3
                               int64_t grad_pitch, const char* mask, int64_t mask_pitch, int64_t channels,
                               int64_t together, int64_t n, bint whole, element* marks,
                               int64_t mark_pitch) noexcept nogil:
-    """The same of any number of channels, up to `together` side by side, which is from 1 to TOGETHER."""
+    """scatter_indices of any number of channels, up to `together` side by side, which is from 1 to TOGETHER."""
     cdef int64_t some
     while channels > 0:
         some = least(channels, together)
