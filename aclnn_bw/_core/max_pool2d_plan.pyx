@@ -654,12 +654,15 @@ cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, in
     return w.kernel == 3 or (near and positions <= 32 * 32)     # in large planes 1.03 to 1.6 (v2 1.3 to 2.5)
 
 
-cdef bint scatters_few(const MaxPool2d* pool, int64_t item, int64_t real, int64_t bytes) noexcept nogil:
-    """Indices of planes whose sums the L1 cache holds, where a quarter of GATHER's lanes would be empty, or vectors
-    hold half as many: it takes 1.05 to 1.9 times as long with masks of lanes, but not if all arrays have more `bytes`
-    than an L2 cache or two."""
-    return (bytes <= FAR_BYTES // 2 and pool.h.size * pool.w.size * real <= FEW_BYTES
-            and (item == 8 or 4 * pool.w.out <= 3 * round_up(pool.w.out, LANES)))
+cdef bint scatters_few(const MaxPool2d* pool, int32_t known, int64_t item, int64_t real, int64_t bytes) noexcept nogil:
+    """Indices that SCATTER takes sooner even where comparisons leave masks of lanes, most of them of planes whose sums
+    the L1 cache holds: where a quarter of GATHER's lanes would be empty, where it compares at 9 positions, or where
+    vectors hold half as many: it takes 1 to 2.7 times as long. 2x2 of float64 that passes the caches GATHER streams."""
+    cdef bint few = pool.h.size * pool.w.size * real <= FEW_BYTES
+    if item == 8:
+        return known == THREE_BY_ONE or (few and (known == THREE_BY_TWO or bytes <= 2 * FAR_BYTES))
+    return few and (4 * pool.w.out <= 3 * round_up(pool.w.out, LANES)
+                    or (pool.w.kernel == 3 if item == 4 else pool.disjoint))
 
 
 cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t real, bint direct,
@@ -689,7 +692,7 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
     if compact and fills_vectors(pool, known, item) and (
             known or (pool.kernel_size <= GATHER_TERMS and pool.w.stride <= 2)) and (
             (context.kernels.vector_bytes == LANE_MASKS
-             and not (pool.argmax and (pool.w.out < LANES or scatters_few(pool, item, real, bytes))))
+             and not (pool.argmax and (pool.w.out < LANES or scatters_few(pool, known, item, real, bytes))))
             or not scatters_sooner(pool, known, item, real)):
         # Of three columns at stride 1, whose sums are summed in turn, SCATTER can keep this order in short rows of
         # indices, which leave the vectors of GATHER mostly empty.
@@ -867,8 +870,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
         kernel = GATHER_KERNEL
         scratch = plan_streams(<MaxPool2dGatherPlan*>executor.plan, context, bytes, item, scratch)
     elif pool.algorithm in (PLANES, SCATTER):
-        # In float64 it takes up to 1.4 times as long.
-        (<MaxPool2dScatterPlan*>executor.plan).ahead = pool.far and pool.argmax and real == 4
+        (<MaxPool2dScatterPlan*>executor.plan).ahead = pool.far and pool.argmax
         pool.far = pool.far and context.kernels.clears_by_pieces
         scratch = plan_sums_past(<MaxPool2dScatterPlan*>executor.plan, context, bytes, item, real, scratch)
     elif pool.algorithm in (GATHER_LAST, SCATTER_LAST):
