@@ -274,6 +274,8 @@ def test_every_dilation_padding_and_stride(kernel, dtype, rng):
 
 WINDOWS = [(3, 1, 1, 1), (2, 1, 0, 2), (3, 2, 2, 1), (3, 1, 1, 2), (1, 1, 0, 1), (4, 1, 0, 4), (2, 1, 0, 3)]
 WINDOWS += [(4, 1, 1, 2), (3, 1, 0, 2), (3, 2, 1, 2), (7, 1, 3, 2)]
+# Of the phases of a row one has taps, or every second one.
+WINDOWS += [(3, 4, 4, 4), (3, 2, 2, 4)]
 
 
 def every_width(*window, beyond=(127, 128, 129, 255, 256, 257)):

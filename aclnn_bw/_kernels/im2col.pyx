@@ -128,6 +128,7 @@ cdef enum:
 # What the rows of a range have in common: how they are gathered, of more than two phases each phase by itself, and what
 # is there instead where it can be.
 cdef struct Tables:
+    bint gaps           # half of many phases or more have no taps
     bint one_edge       # rows are one vector of one phase, at stride and dilation 1, some of whose lanes are masked
     Walk h
     Flat f
@@ -349,8 +350,19 @@ cdef void gather_by_phase(const Im2colPlan* plan, const Tables* t, element* to, 
     cdef int64_t stride = plan.w.stride
     cdef int64_t pitch = plan.phase_pitch
     cdef int64_t whole = quotient(plan.w.size, stride)
-    cdef int64_t tap, window, j
+    cdef int64_t tap, window, i, j
     cdef int64_t count = find_row(&t.h, row, &tap, &window)
+    if count == 0:
+        memset(to, 0, <size_t>plan.w.size * sizeof(element))
+        return
+    if t.gaps:
+        memset(to, 0, <size_t>plan.w.size * sizeof(element))
+        for j in range(least(stride, plan.w.size)):
+            if t.g[j].taps[0] > 0:
+                gather_phase(&t.g[j], phases, source, tap, window, count)
+                for i in range(t.g[j].n):
+                    to[j + i * stride] = phases[i]
+        return
     for j in range(least(stride, plan.w.size)):
         gather_phase(&t.g[j], phases + j * pitch, source, tap, window, count)
     turn_rows(to, stride, <const element*>phases, pitch, whole, stride, True)
@@ -440,6 +452,7 @@ cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const ch
     cdef Walk* h = &t.h
     cdef Gather* g = &t.g[0]
     cdef const Phase* phase
+    cdef int64_t reached = 0
     cdef int64_t j
     h.stride = plan.h.stride
     h.dilation = plan.h.dilation
@@ -455,6 +468,7 @@ cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const ch
         if j >= plan.w.size:
             break
         phase = &plan.phases[j]
+        reached += phase.taps > 0
         if stride == 2 and j == 1:
             g.phases = 2
             g.n = plan.w.size
@@ -489,6 +503,7 @@ cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const ch
         if not t.one_edge and rows >= SOME_ROWS:
             find_inner(g, h, plan.h.size, numbers)
     t.one_edge = t.one_edge and g.edges == 1
+    t.gaps = 2 * reached <= stride
     return True
 
 
