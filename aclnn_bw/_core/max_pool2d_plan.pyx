@@ -870,7 +870,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
         kernel = GATHER_KERNEL
         scratch = plan_streams(<MaxPool2dGatherPlan*>executor.plan, context, bytes, item, scratch)
     elif pool.algorithm in (PLANES, SCATTER):
-        (<MaxPool2dScatterPlan*>executor.plan).ahead = pool.far and pool.argmax
+        (<MaxPool2dScatterPlan*>executor.plan).ahead = pool.far
         pool.far = pool.far and context.kernels.clears_by_pieces
         scratch = plan_sums_past(<MaxPool2dScatterPlan*>executor.plan, context, bytes, item, real, scratch)
     elif pool.algorithm in (GATHER_LAST, SCATTER_LAST):

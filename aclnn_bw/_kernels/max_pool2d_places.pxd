@@ -119,14 +119,14 @@ cdef inline void scatter_indices(term* sums, int64_t sum_pitch, uint32_t low, ui
                    marks + 3 * mark_pitch)
 
 
-cdef inline Ahead read_next(const MaxPool2d* pool, const char* at, const element* grad, int64_t n, int64_t count,
-                            const char* end) noexcept nogil:
-    """n windows of `count` channels. Memory that is not there is looked for each time: there is none if they would end
-    behind the end of gradOutput."""
+cdef inline Ahead read_next(const MaxPool2d* pool, const char* at, const element* grad, int64_t channel, int64_t row,
+                            int64_t n, int64_t count, const char* end) noexcept nogil:
+    """n windows of `count` channels, so many channels and rows further on. Memory that is not there is looked for each
+    time: there is none if they would end behind the end of gradOutput."""
     cdef Ahead next
-    next.at = at
-    next.grad = <const char*>grad
-    next.at_item = pool.index_item
+    next.at = at + pool.index_item * (channel * pool.index_strides[1] + row * pool.index_strides[2])
+    next.grad = <const char*>(grad + channel * pool.pooled_strides[1] + row * pool.pooled_strides[2])
+    next.at_item = pool.index_item if pool.argmax else 0    # bits are fetched where they are read
     next.at_pitch = pool.index_item * pool.index_strides[1]
     next.grad_item = sizeof(element)
     next.grad_pitch = next.grad_item * pool.pooled_strides[1]
@@ -136,12 +136,18 @@ cdef inline Ahead read_next(const MaxPool2d* pool, const char* at, const element
     return next
 
 
-cdef inline void fetch_next(const Ahead* next, int64_t channels, int64_t i, int64_t n) noexcept nogil:
-    """Windows [i, i + n) of so many channels."""
+cdef inline int64_t fetch_next(const Ahead* next, int64_t channel, int64_t channels, int64_t i,
+                               int64_t left) noexcept nogil:
+    """Windows from `i` on, of `left` ones, of so many channels. Returns how many are to be added before the others are
+    fetched."""
+    cdef int64_t n = least(left, STRETCH)
     cdef int64_t c
-    for c in range(channels):
+    if next.at == NULL:
+        return left
+    for c in range(channel, channel + channels):
         fetch(next.at + c * next.at_pitch + i * next.at_item, n * next.at_item)
         fetch(next.grad + c * next.grad_pitch + i * next.grad_item, n * next.grad_item)
+    return n
 
 
 cdef inline void scatter_some(term* sums, int64_t sum_pitch, uint32_t low, uint32_t size, const term* grad,

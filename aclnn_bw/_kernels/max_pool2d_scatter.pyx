@@ -47,7 +47,7 @@ from aclnn_bw._kernels.max_pool2d_indices cimport (
     any_missed, end_window, fill_windows, find_missed, first_place, first_window, misses, packed_indices,
 )
 from aclnn_bw._kernels.max_pool2d_places cimport (
-    RUN, STRETCH, TOGETHER, Ahead, fetch_next, join_columns, read_next, scatter_bits, scatter_some, scatter_to,
+    RUN, TOGETHER, Ahead, fetch_next, join_columns, read_next, scatter_bits, scatter_some, scatter_to,
     window_codes, window_places, window_starts,
 )
 from aclnn_bw._kernels.max_pool2d_planes cimport plane_places, scatter_maxima
@@ -86,10 +86,14 @@ cdef struct Band:
     Ahead next
 
 
-cdef int64_t check_indices(const MaxPool2dScatterPlan* plan, const char* mask__hw, const char* scratch, int64_t oh,
-                           int64_t end) noexcept nogil:
-    """The first window from row `oh` to row `end` whose index lies outside it, counted in the plane; or -1."""
-    return find_missed(&plan.pool, &plan.windows, mask__hw, scratch, oh, end)
+cdef bint all_inside(const MaxPool2dScatterPlan* plan, const char* mask__chw, int64_t count, const char* scratch,
+                     int64_t oh, int64_t end) noexcept nogil:
+    """Whether the windows from row `oh` to row `end` of `count` planes have their indices inside them."""
+    cdef int64_t j
+    for j in range(count):
+        if find_missed(&plan.pool, &plan.windows, mask__chw + 4 * j * plan.pool.index_pitch, scratch, oh, end) >= 0:
+            return False
+    return True
 
 
 cdef void turn_cells(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
@@ -157,9 +161,10 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* 
     cdef int64_t windows = plan.pool.w.out
     cdef uint16_t size = <uint16_t>(b.height * plan.pool.w.size)
     cdef int64_t start = 0
-    cdef int64_t n, j, row, width, channels
+    cdef int64_t n, m, i, j, row, width, channels
     cdef uint32_t other
     cdef bint whole
+    cdef const term* source
     while start < (oh_end - oh) * windows:
         n = least((oh_end - oh) * windows - start, BLOCK)     # a row beyond a block goes in pieces
         other = find_codes(places + 6 * BLOCK, b.mask + 2 * (oh * windows + start), &plan.pool, n,
@@ -172,15 +177,18 @@ cdef void scatter_places(const MaxPool2dScatterPlan* plan, const Band* b, term* 
                 j += 1
                 continue
             channels = find_places(plan, b, places, j, start, n, oh, other, &whole)
-            for row in range(n // width):
+            i = 0
+            while i < n:
+                row = quotient(i, width)
+                m = fetch_next(&b.next, j, channels, start + i, (row + 1) * width - i)
+                source = grad + j * b.grad_pitch + row * (b.grad_step - width) + start + i
                 if whole:
-                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 2 * BLOCK + row * width,
-                               grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
-                               True, marks + j * b.mark_pitch, b.mark_pitch)
+                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 2 * BLOCK + i, source, b.grad_pitch,
+                               channels, m, size, True, marks + j * b.mark_pitch, b.mark_pitch)
                 else:
-                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 2 * BLOCK + row * width,
-                               grad + j * b.grad_pitch + row * b.grad_step + start, b.grad_pitch, channels, width, size,
-                               False, marks + j * b.mark_pitch, b.mark_pitch)
+                    scatter_to(sums + j * b.sum_pitch, b.sum_pitch, places + 2 * BLOCK + i, source, b.grad_pitch,
+                               channels, m, size, False, marks + j * b.mark_pitch, b.mark_pitch)
+                i += m
             j += channels
         for row in range(oh, oh_end if other != 0 else oh):
             scatter_words(plan, b, sums, grad + (row - oh) * b.grad_step, other, row, start,
@@ -208,8 +216,7 @@ cdef void scatter_ahead(const Ahead* next, int64_t together, term* sums, int64_t
     cdef int64_t i = 0
     cdef int64_t m
     while i < n:
-        m = n - i if next.at == NULL else least(n - i, STRETCH)
-        fetch_next(next, channels if next.at != NULL else 0, i, m)
+        m = fetch_next(next, 0, channels, i, n - i)
         scatter_channels(together, sums, sum_pitch, low, size, grad + i, grad_pitch, mask + 4 * i, mask_pitch, channels,
                          m, whole, marks, mark_pitch)
         i += m
@@ -221,7 +228,6 @@ cdef bint scatter_apart(const MaxPool2dScatterPlan* plan, const Band* b, real* s
     index outside its window."""
     cdef const PoolAxis* w = &plan.pool.w
     cdef const uint32_t* lists = <const uint32_t*>(scratch + plan.windows.at_columns) + (2 + oh) * w.out
-    cdef int64_t windows = plan.pool.h.out * w.out
     cdef int64_t n = (oh_end - oh) * w.out
     cdef int64_t width = n if b.grad_step == w.out else w.out
     cdef int64_t j = 0
@@ -230,8 +236,8 @@ cdef bint scatter_apart(const MaxPool2dScatterPlan* plan, const Band* b, real* s
         channels = least(b.count - j, TOGETHER)
         if any_missed(places, BLOCK, b.mask + 4 * (j * plan.pool.index_pitch + oh * w.out),
                       plan.pool.index_pitch, channels, lists,
-                      plan.windows.listed * windows, n, <uint32_t>w.size, plan.windows.reciprocal,
-                      <uint32_t>plan.apart):
+                      plan.windows.listed * plan.pool.h.out * w.out, n, <uint32_t>w.size,
+                      plan.windows.reciprocal, <uint32_t>plan.apart):
             return False
         for row in range(quotient(n, width)):
             scatter_channels(plan.together, sums + j * b.sum_pitch, b.sum_pitch, 0, 0,
@@ -259,7 +265,6 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
                        int64_t oh_end, element* marks) noexcept nogil:
     """Indices of rows [oh, oh_end) of windows."""
     cdef const MaxPool2d* pool = &plan.pool
-    cdef int64_t pitch = pool.index_pitch
     cdef uint32_t low = <uint32_t>(b.top * pool.w.size)
     cdef uint32_t size = <uint32_t>(b.height * pool.w.size)
     # No window reaches out of the band.
@@ -271,7 +276,8 @@ cdef void scatter_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* su
     cdef int64_t row
     for row in range(quotient(n, width)):
         scatter_ahead(&b.next, plan.together, sums, b.sum_pitch, low, size, grad + row * b.grad_step, b.grad_pitch,
-                      b.mask + 4 * (oh * pool.w.out + row * width), pitch, b.count, width, whole, marks, b.mark_pitch)
+                      b.mask + 4 * (oh * pool.w.out + row * width), pool.index_pitch, b.count, width, whole, marks,
+                      b.mark_pitch)
 
 
 cdef inline void scatter_some_rows(const MaxPool2dScatterPlan* plan, const Band* b, term* sums, const term* grad,
@@ -353,14 +359,11 @@ cdef bint read_indices(const MaxPool2dScatterPlan* plan, Band* b, char* scratch,
                        int64_t oh_end) noexcept nogil:
     """Rows [oh, oh_end) of windows: their indices are packed if need be, and looked at while they are in the L1 cache.
     False if one lies outside its window."""
-    cdef int64_t j
     b.mask = b.at
     if plan.pool.packed:
         b.mask = packed_indices(&plan.pool, b.at, b.count, oh, oh_end, scratch)
-    for j in range(b.count if plan.apart == 0 else 0):      # else any_missed looks at them
-        if check_indices(plan, b.mask + 4 * j * plan.pool.index_pitch, scratch, oh, oh_end) >= 0:
-            return False
-    return True
+    # Else any_missed looks at them.
+    return plan.apart > 0 or all_inside(plan, b.mask, b.count, scratch, oh, oh_end)
 
 
 cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums, const element* grad_output__hw,
@@ -378,7 +381,7 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
     cdef int64_t closed = b.ih
     cdef int64_t oh = first_window(h, b.ih)
     cdef int64_t last = end_window(h, end - 1)
-    cdef int64_t oh_end, reached, done
+    cdef int64_t oh_end, reached, done, row
     cdef int64_t size = b.count * b.sum_pitch * <int64_t>sizeof(term)
     # Sums that stay in a cache are cleared in one go; those of the scratch are stored in one go, too, if 16 bits count
     # the positions of the band.
@@ -408,10 +411,11 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
             opened = reached
         if oh < oh_end:
             b.next.at = NULL
-            if plan.ahead and 2 * oh_end - oh <= last and (b.grad_step == pool.w.out or oh_end - oh == 1):
-                b.next = read_next(pool, b.at + pool.index_item * oh_end * pool.index_strides[2],
-                                   grad_output__hw + oh_end * pool.pooled_strides[2], (oh_end - oh) * pool.w.out,
-                                   b.count, b.source_end)
+            if plan.ahead and (b.grad_step == pool.w.out or oh_end - oh == 1):
+                # The next rows of these planes, or the first ones of the next planes.
+                row = oh_end if oh_end < last else first_window(h, b.ih)
+                b.next = read_next(pool, b.at, grad_output__hw, 0 if oh_end < last else b.count, row,
+                                   (oh_end - oh) * pool.w.out, b.count, b.source_end)
             if pool.argmax and not read_indices(plan, b, scratch, oh, oh_end):
                 return False
             if b.direct:
@@ -525,20 +529,17 @@ cdef bint scatter_few(const MaxPool2dScatterPlan* plan, const element* grad_outp
     cdef const term* grad = <const term*>(scratch + plan.at_rows)
     cdef term* sums = <term*>(scratch + plan.at_sums)
     cdef element* cells = <element*>(scratch + plan.at_cells)
-    cdef int64_t j
     cdef Ahead next
     next.at = NULL
     if plan.ahead:
-        next = read_next(pool, at + pool.index_item * count * pool.index_strides[1],
-                         grad_output__chw + count * pool.pooled_strides[1], windows, count, source_end)
+        next = read_next(pool, at, grad_output__chw, count, 0, windows, count, source_end)
     if pool.packed:
         at = packed_indices(pool, at, count, 0, pool.h.out, scratch)
     if pool.argmax and (
             plan.windows.listed < count or index_pitch != windows
-            or misses(pool, &plan.windows, at, scratch, 0, count * windows)):
-        for j in range(count):
-            if check_indices(plan, at + 4 * j * index_pitch, scratch, 0, pool.h.out) >= 0:
-                return False
+            or misses(pool, &plan.windows, at, scratch, 0, count * windows)) and (
+            not all_inside(plan, at, count, scratch, 0, pool.h.out)):
+        return False
     if native and pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == pool.w.out:
         grad = <const term*>grad_output__chw
         grad_pitch = pool.pooled_strides[1]
@@ -638,9 +639,10 @@ cdef inline bint scatter_unit(const MaxPool2dScatterPlan* plan, const element* g
     return scatter_band(plan, grad_output__chw, u, grad_input__chw, scratch, source_end, kind)
 
 
-cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
+cdef int64_t scatter(const void* plan_pointer, char** data, char* scratch, int64_t begin, int64_t end,
                      const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
+    cdef const MaxPool2dScatterPlan* plan = <const MaxPool2dScatterPlan*>plan_pointer
     cdef const MaxPool2d* pool = &plan.pool
     cdef const element* grad_output__chw
     cdef element* grad_input__chw
@@ -673,23 +675,19 @@ cdef int64_t scatter(const MaxPool2dScatterPlan* plan, char** data, char* scratc
 
 
 cdef int64_t scatter_f32(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return scatter(<const MaxPool2dScatterPlan*>plan, data, scratch, begin, end, <const float*>NULL,
-                   <const float*>NULL)
+    return scatter(plan, data, scratch, begin, end, <const float*>NULL, <const float*>NULL)
 
 
 cdef int64_t scatter_f64(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return scatter(<const MaxPool2dScatterPlan*>plan, data, scratch, begin, end, <const double*>NULL,
-                   <const double*>NULL)
+    return scatter(plan, data, scratch, begin, end, <const double*>NULL, <const double*>NULL)
 
 
 cdef int64_t scatter_f16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return scatter(<const MaxPool2dScatterPlan*>plan, data, scratch, begin, end, <const float*>NULL,
-                   <const half*>NULL)
+    return scatter(plan, data, scratch, begin, end, <const float*>NULL, <const half*>NULL)
 
 
 cdef int64_t scatter_bf16(const void* plan, char** data, char* scratch, int64_t begin, int64_t end) noexcept nogil:
-    return scatter(<const MaxPool2dScatterPlan*>plan, data, scratch, begin, end, <const float*>NULL,
-                   <const bfloat*>NULL)
+    return scatter(plan, data, scratch, begin, end, <const float*>NULL, <const bfloat*>NULL)
 
 
 cdef void max_pool2d_scatter_kernels(RangeFn* row) noexcept nogil:
