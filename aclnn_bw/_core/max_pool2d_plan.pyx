@@ -18,9 +18,9 @@ from aclnn_bw._core.operators cimport add_pair, start_executor
 from aclnn_bw._core.status cimport refuse, wide
 from aclnn_bw._core.tensor cimport item_size, plain_strides, reach_of, traffic
 from aclnn_bw._core.types cimport (
-    ALIGNMENT, ARG_INDICES, ARG_MASK, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_INT16, DT_INT32, DT_INT64, DT_INT8, DT_UINT16,
-    DT_UINT32, DT_UINT64, ERR_CREATE_EXECUTOR, ERR_INVALID, LAYOUT_ARGMAX, LEAST_STRETCH, READ, SUCCESS, WRITTEN,
-    Arguments, Context, Executor, Fact, Tensor,
+    ALIGNMENT, ARG_INDICES, ARG_MASK, ASCEND910, DT_DOUBLE, DT_FLOAT, DT_FLOAT16, DT_INT16, DT_INT32, DT_INT64, DT_INT8,
+    DT_UINT16, DT_UINT32, DT_UINT64, ERR_CREATE_EXECUTOR, ERR_INVALID, LAYOUT_ARGMAX, LEAST_STRETCH, READ, SUCCESS,
+    WRITTEN, Arguments, Context, Executor, Fact, Tensor,
 )
 
 cdef extern from "operators.h":
@@ -84,6 +84,7 @@ cdef enum:
     MOST_POSITIONS = 32767          # of a band of which 16 bits count the places
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     MARKED = 8                      # positions to a window, from which on most have no sum
+    MARKED_WIDE = 12
     MOVED = 4                       # times the rows that two blocks share: one in so many is moved
     LEAST_PLACED = 500              # words of a plane times the bytes of a vector: PLANES looks at fewer one by one
     PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; places, 4; nibbles, 8
@@ -387,10 +388,13 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     return size
 
 
-cdef bint marks_sums(const MaxPool2d* pool, int64_t item) noexcept nogil:
+cdef bint marks_sums(const MaxPool2d* pool, const Context* context, int dtype) noexcept nogil:
     """Whether sums of 16 bits are stored as they are made: of so few windows that to clear and to narrow those of all
-    positions takes longer (1.05 to 1.5 times)."""
-    return item == 2 and not pool.disjoint and MARKED * pool.h.out * pool.w.out <= pool.h.size * pool.w.size
+    positions takes longer (1.05 to 1.5 times). With AVX-512 that takes 0.65 to 1 of the time up to MARKED_WIDE
+    positions to a window; bits of float16 gain nothing."""
+    cdef bint sooner = context.kernels.vector_bytes == LANE_MASKS and (pool.argmax or dtype != DT_FLOAT16)
+    return (item_size(dtype) == 2 and not pool.disjoint
+            and (MARKED_WIDE if sooner else MARKED) * pool.h.out * pool.w.out <= pool.h.size * pool.w.size)
 
 
 cdef bint lie_apart(const MaxPool2d* pool) noexcept nogil:
@@ -430,7 +434,6 @@ cdef int64_t plan_few(MaxPool2dScatterPlan* plan, int64_t item, int64_t real) no
     cdef int64_t size = 0
     plan.row_pitch = pool.h.out * pool.w.out
     plan.sum_pitch = pool.h.size * pool.w.size
-    plan.marked = marks_sums(pool, item)
     size = place(&plan.at_rows, size, plan.few * plan.row_pitch * real)
     if not plan.spread:
         size = place(&plan.at_sums, size, plan.few * plan.sum_pitch * real)
@@ -533,7 +536,6 @@ cdef int64_t plan_scatter(MaxPool2dScatterPlan* plan, int64_t threads, int64_t i
     plan.rows = least(kept, band)
     plan.row_pitch = plan.block * w.out
     plan.sum_pitch = plan.rows * w.size + (0 if pool.argmax else 1)     # for what lies outside
-    plan.marked = marks_sums(pool, item) and not apart
     if apart:
         plan.sum_pitch += 2 * plan.apart
     size = place(&plan.at_rows, size, plan.sweep * plan.row_pitch * real)
@@ -584,7 +586,6 @@ cdef int64_t plan_planes(MaxPool2dScatterPlan* plan, const Context* context, int
     plan.sum_pitch = pool.h.size * pool.w.size
     plan.placed = (pool.h.kernel <= MOST_PLACED and pool.w.kernel <= MOST_PLACED and plan.row_pitch <= LANES
                    and plan.row_pitch * pool.kernel_size * context.kernels.vector_bytes > LEAST_PLACED)
-    plan.marked = marks_sums(pool, item)
     plan.sweep = LANES
     if native and grad_dense and sums_dense:
         return 0
@@ -837,6 +838,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
     cdef const Tensor* self = c.tensors[1]
     cdef const Tensor* grad_input = c.tensors[3]
     cdef Executor* executor
+    cdef MaxPool2dScatterPlan* scattered
     cdef MaxPool2d* pool
     cdef int64_t item = item_size(grad_output.dtype)
     cdef int64_t real = 8 if grad_output.dtype == DT_DOUBLE else 4
@@ -870,9 +872,11 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
         kernel = GATHER_KERNEL
         scratch = plan_streams(<MaxPool2dGatherPlan*>executor.plan, context, bytes, item, scratch)
     elif pool.algorithm in (PLANES, SCATTER):
-        (<MaxPool2dScatterPlan*>executor.plan).ahead = pool.far
+        scattered = <MaxPool2dScatterPlan*>executor.plan
+        scattered.ahead = pool.far
+        scattered.marked = scattered.apart == 0 and marks_sums(pool, context, grad_output.dtype)
         pool.far = pool.far and context.kernels.clears_by_pieces
-        scratch = plan_sums_past(<MaxPool2dScatterPlan*>executor.plan, context, bytes, item, real, scratch)
+        scratch = plan_sums_past(scattered, context, bytes, item, real, scratch)
     elif pool.algorithm in (GATHER_LAST, SCATTER_LAST):
         kernel = LAST_KERNEL
     set_work(executor, context, context.kernels.row[kernel][slot_of(grad_output.dtype)], pool.units, bytes, scratch)
