@@ -42,7 +42,9 @@ from aclnn_bw._kernels.im2col_columns cimport (
     Ahead, look_ahead, pack_columns, plan_ahead, stream, turn_rows,
 )
 from aclnn_bw._kernels.im2col_flat cimport Flat, find_flat, flat_lanes, sum_flat_rows
-from aclnn_bw._kernels.im2col_gather cimport Gather, Walk, find_edges, find_inner, find_row, gather_row, row_is_safe
+from aclnn_bw._kernels.im2col_gather cimport (
+    KEPT, Gather, Walk, find_edges, find_inner, find_row, gather_row, row_is_safe,
+)
 from aclnn_bw._kernels.im2col_place cimport place_band
 from aclnn_bw._kernels.im2col_scatter cimport Reach, find_reach, scatter_plane, scatter_row
 from aclnn_bw._kernels.rows cimport (
@@ -135,6 +137,7 @@ cdef struct Tables:
     Reach down
     Reach across
     Gather[MOST_PHASES] g
+    lanes[KEPT] some
 
 
 cdef void gather_flat(const Im2colPlan* plan, const element* source, element* out, const Flat* f, int64_t ih,
@@ -453,6 +456,7 @@ cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const ch
     cdef Gather* g = &t.g[0]
     cdef const Phase* phase
     cdef int64_t reached = 0
+    cdef int64_t kept = 0
     cdef int64_t j
     h.stride = plan.h.stride
     h.dilation = plan.h.dilation
@@ -498,8 +502,10 @@ cdef bint make_gathers(const Im2colPlan* plan, Tables* t, int64_t rows, const ch
             g.length = ((plan.h.taps - 1) * plan.kernel_width + plan.w.taps) * plan.column
         g.inner = g.inner_end = 0
         t.one_edge = stride == 1 and h.stride == 1 and h.dilation == 1 and (g.n <= VECTOR_BYTES // sum_bytes(numbers))
-        if not find_edges(g, numbers, t.one_edge):
+        g.some = t.some + kept
+        if not find_edges(g, numbers, t.one_edge, KEPT - kept):
             return False
+        kept += g.edges * (g.taps[0] + g.taps[1]) if g.kept else 0
         if not t.one_edge and rows >= SOME_ROWS:
             find_inner(g, h, plan.h.size, numbers)
     t.one_edge = t.one_edge and g.edges == 1

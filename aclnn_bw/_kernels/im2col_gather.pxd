@@ -26,7 +26,8 @@ from aclnn_bw._kernels.simd cimport (
 
 cdef enum:
     MOST_WORDS = 512    # taps of all edges
-    KEPT = 64     # of which the lanes are found once; those of more are found for each row
+    KEPT = 384          # of all phases' edges, of which the lanes are found once; those of more are found for each row
+    KEPT_EDGES = 64
 
 # Which rows of windows reach a row of out: kernel rows that are tap_step apart, from windows window_step apart.
 cdef struct Walk:
@@ -68,8 +69,8 @@ cdef struct Gather:
     int64_t[2] inner_counts
     int64_t[2] inner_taps
     bint kept                   # whether the tables of the edges hold them all
-    int64_t[KEPT] starts
-    lanes[KEPT] some            # of the even phase's taps and of the odd one's, edge by edge
+    int64_t[KEPT_EDGES] starts
+    lanes* some                 # of the even phase's taps and of the odd one's, edge by edge
     uint16_t[MOST_WORDS] words
 
 
@@ -181,9 +182,9 @@ cdef inline void find_inner(Gather* g, const Walk* h, int64_t height, const elem
         g.inner_end = end
 
 
-cdef inline bint find_edges(Gather* g, const element* numbers, bint one_edge) noexcept nogil:
-    """Whether the lanes fit their tables. What the caller fills in is there: see `make_gathers`. A row that is one edge
-    needs but its words."""
+cdef inline bint find_edges(Gather* g, const element* numbers, bint one_edge, int64_t room) noexcept nogil:
+    """Whether the lanes fit their tables; `some` has so much room. What the caller fills in is there: see
+    `make_gathers`. A row that is one edge needs but its words."""
     cdef int64_t taps = g.taps[0] + g.taps[1]
     cdef int64_t count = 0
     cdef int64_t start, edge, phase, t, window, begin, end, at
@@ -201,7 +202,7 @@ cdef inline bint find_edges(Gather* g, const element* numbers, bint one_edge) no
     if g.edges * taps > MOST_WORDS:
         return False
     g.low = g.high = 0
-    g.kept = not one_edge and g.edges <= KEPT and g.edges * taps <= KEPT
+    g.kept = not one_edge and g.edges <= KEPT_EDGES and g.edges * taps <= room
     for edge in range(g.edges):
         start = edge_start(g, edge)
         if g.kept:
