@@ -44,6 +44,7 @@ cdef struct AvgPool2dForwardPlan:
     int64_t tile
     int64_t tiles
     int64_t rows                # FLAT: of windows, whose sums are in the scratch at a time
+    int64_t ahead               # ROWS: bytes to what is read later and fetched now, or 0
     # Elements of a range's scratch.
     int64_t columns             # of the sums down the columns of a tile, the padding included
     int64_t pitch               # from the sums of a column's phase to the next one's

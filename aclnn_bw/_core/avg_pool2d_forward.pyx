@@ -46,6 +46,9 @@ cdef enum:
     LAST_SUMS = 32768       # bytes of sums of LAST: an L1 cache, if LANES channels allow it
     LAST_BYTES = 131072     # of self's rows for a band of LAST, whose groups share cache lines: in an L2 cache
     STORED_BYTES = 524288   # the same where out has rows, of which longer pieces are written (k3 s1: 1.1 to 1.3 times)
+    FAR_BYTES = 16777216    # of all arrays, half an L3 cache: from here on it pays to fetch ahead
+    AHEAD = 8192            # bytes, at least
+    SMALL_PLANE = 65536     # bytes, of which what is read next lies in the next plane
     WIDEST_LAST = 1024      # columns: the sums of LANES channels of float64 are 128 KiB then
 
 # What the caller asked for, read into plain numbers.
@@ -307,6 +310,16 @@ cdef void choose_rows(AvgPool2dForwardPlan* plan, int64_t real, int64_t item) no
         plan.band = most(1, rows)
 
 
+cdef int64_t reads_ahead(const AvgPool2dForwardPlan* plan, int64_t item) noexcept nogil:
+    """How far, in bytes, to rows that windows hold at the same place."""
+    cdef int64_t step = plan.self_strides[1] * item
+    if plan.algorithm != ROWS or plan.packs or plan.self_strides[3] != 1:
+        return 0
+    if step > SMALL_PLANE:
+        step = plan.h.stride * plan.self_strides[2] * item
+    return step * ceil_div(AHEAD, step) if step > 0 else 0
+
+
 cdef int64_t divide_work(const Context* context, AvgPool2dForwardPlan* plan, int64_t images, int64_t real,
                          int64_t item) noexcept nogil:
     """Choose the algorithm and the units; returns the bytes of scratch. None of it changes a bit of the result."""
@@ -404,6 +417,8 @@ cdef int plan_forward(const Context* context, const Arguments* c, const Attribut
     plan.round_half = self.dtype == DT_FLOAT and context.product != HOST and (
         c.numbers[3] == USE_FP16 or context.product != ASCEND910B)
     scratch = divide_work(context, plan, images, real, item)
+    if traffic(self, item) + traffic(out, item) > FAR_BYTES:
+        plan.ahead = reads_ahead(plan, item)
     # out's elements are distinct and lie in a storage, so the number of units, which is no larger, does not overflow.
     set_work(executor, context,
              context.kernels.row[ACROSS_KERNEL if plan.algorithm in (ACROSS, LAST) else KERNEL][slot_of(self.dtype)],

@@ -29,7 +29,7 @@ from aclnn_bw._kernels.choose cimport (
     add_if_bit, add_if_equal, add_lanes, ask, ask_lower, count_on, count_up, keep_words, lanes_of_bits,
     load_if_bit, load_if_equal, load_indices, load_some_indices, load_words, raise_words, slide,
 )
-from aclnn_bw._kernels.max_pool2d_rows cimport fetch
+from aclnn_bw._kernels.rows cimport fetch
 from aclnn_bw._kernels.simd cimport (
     VECTOR_BYTES, add, bfloat, element, find_lanes, half, lane_word, lanes, store, store_first, store_first_in_turn,
     store_in_turn, store_lanes, sum_bytes, vector, zero,

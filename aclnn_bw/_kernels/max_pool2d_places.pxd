@@ -19,8 +19,8 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from aclnn_bw._core.arithmetic cimport ceil_div, least
 from aclnn_bw._core.max_pool2d cimport BLOCK, MaxPool2d
 from aclnn_bw._kernels.max_pool2d_indices cimport index_at
-from aclnn_bw._kernels.max_pool2d_rows cimport fetch, term
-from aclnn_bw._kernels.rows cimport narrow_row
+from aclnn_bw._kernels.max_pool2d_rows cimport term
+from aclnn_bw._kernels.rows cimport fetch, narrow_row
 from aclnn_bw._kernels.simd cimport (
     bfloat, element, half, lanes_of_2, lanes_of_words, prefetch, simd_load, simd_store, simd_zero,
 )

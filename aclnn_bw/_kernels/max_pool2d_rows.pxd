@@ -1,7 +1,7 @@
 # cython: cdivision=True
 """Rows of gradOutput and gradInput of the max pool, as both forms of its gradient load and store them, and the units of
 a range."""
-from libc.stdint cimport int64_t, uint16_t, uintptr_t
+from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memmove
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least
@@ -9,7 +9,6 @@ from aclnn_bw._core.max_pool2d cimport LANES, MaxPool2d
 from aclnn_bw._kernels.rows cimport (
     bfloat, copy, element, half, narrow_row, round_to_half_row, store_row, widen_row,
 )
-from aclnn_bw._kernels.simd cimport LINE, prefetch_to_level_2
 from aclnn_bw._kernels.transpose cimport transpose
 
 # What is scattered: terms of sums, or bits of float16 and bfloat16 where no two windows have a position in common.
@@ -35,15 +34,6 @@ cdef struct Unit:
     int64_t pooled      # elements to its first plane of gradOutput, and of gradInput
     int64_t image
     const char* mask    # the group's table, or the first of its planes of indices
-
-
-cdef inline void fetch(const char* at, int64_t size) noexcept nogil:
-    """Ask for the lines of a block further on, where the tensors leave the caches: within them it costs. Nothing is
-    read there."""
-    cdef int64_t line = 0
-    while line < size:
-        prefetch_to_level_2(<const char*>(<uintptr_t>at + <uintptr_t>line))
-        line += LINE
 
 
 cdef inline Unit first_unit(const MaxPool2d* pool, const char* mask, int64_t begin) noexcept nogil:

@@ -7,8 +7,8 @@ from libc.string cimport memcpy, memset
 from aclnn_bw._core.arithmetic cimport least, most
 from aclnn_bw._kernels.simd cimport (
     HALF_BYTES, LINE, VECTOR_BYTES, add, bfloat, cell, element, half, load, narrow_to_bfloat, narrow_to_half, plus_zero,
-    prefetch_to_write, real, simd_load, simd_store, simd_tidy_nans, sixteen, store, vec, vector, vector_16, vector_half,
-    widen_bfloat, widen_half,
+    prefetch_to_level_2, prefetch_to_write, real, simd_load, simd_store, simd_tidy_nans, sixteen, store, vec, vector,
+    vector_16, vector_half, widen_bfloat, widen_half,
 )
 
 cdef extern from "half.h" nogil:
@@ -21,6 +21,15 @@ cdef enum:
     BLOCK = 256     # elements gathered at a time from a strided row
     PAGE = 4096     # bytes, at least
     CLEARED = 1024  # bytes whose lines are fetched to be written at a time
+
+
+cdef inline void fetch(const char* at, int64_t size) noexcept nogil:
+    """Ask for the lines of a block further on, where the tensors leave the caches: within them it costs. Nothing is
+    read there."""
+    cdef int64_t line = 0
+    while line < size:
+        prefetch_to_level_2(<const char*>(<uintptr_t>at + <uintptr_t>line))
+        line += LINE
 
 
 cdef inline void touch_pages(char* to, int64_t size) noexcept nogil:
