@@ -84,7 +84,7 @@ cdef enum:
     MOST_POSITIONS = 32767          # of a band of which 16 bits count the places
     MOST_PLACED = 16                # rows and columns of a kernel whose maxima SCATTER finds in a nibble each
     MARKED = 8                      # positions to a window, from which on most have no sum
-    MARKED_WIDE = 12
+    MARKED_WIDE = 12                # the same with AVX-512 (marks_sums)
     MOVED = 4                       # times the rows that two blocks share: one in so many is moved
     LEAST_PLACED = 500              # words of a plane times the bytes of a vector: PLANES looks at fewer one by one
     PLACE_WORDS = 14                # of its scratch for a window: where it begins, 2; places, 4; nibbles, 8
@@ -390,8 +390,8 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
 
 cdef bint marks_sums(const MaxPool2d* pool, const Context* context, int dtype) noexcept nogil:
     """Whether sums of 16 bits are stored as they are made: of so few windows that to clear and to narrow those of all
-    positions takes longer (1.05 to 1.5 times). With AVX-512 that takes 0.65 to 1 of the time up to MARKED_WIDE
-    positions to a window; bits of float16 gain nothing."""
+    positions takes longer (1.05 to 1.5 times). With AVX-512, which narrows a plane of sums at a time, not to store
+    them so takes 0.65 to 1 of the time below MARKED_WIDE positions to a window; bits of float16 gain nothing by it."""
     cdef bint sooner = context.kernels.vector_bytes == LANE_MASKS and (pool.argmax or dtype != DT_FLOAT16)
     return (item_size(dtype) == 2 and not pool.disjoint
             and (MARKED_WIDE if sooner else MARKED) * pool.h.out * pool.w.out <= pool.h.size * pool.w.size)
@@ -656,9 +656,10 @@ cdef bint scatters_sooner(const MaxPool2d* pool, int32_t known, int64_t item, in
 
 
 cdef bint scatters_few(const MaxPool2d* pool, int32_t known, int64_t item, int64_t real, int64_t bytes) noexcept nogil:
-    """Indices that SCATTER takes sooner even where comparisons leave masks of lanes, most of them of planes whose sums
-    the L1 cache holds: where a quarter of GATHER's lanes would be empty, where it compares at 9 positions, or where
-    vectors hold half as many: it takes 1 to 2.7 times as long. 2x2 of float64 that passes the caches GATHER streams."""
+    """Indices that SCATTER takes sooner even where comparisons leave masks of lanes: those of planes whose sums the L1
+    cache holds where a quarter of GATHER's lanes would be empty, under three columns in float32, where windows of 16
+    bits do not overlap, and in float64, whose vectors hold half as many; there under three columns at stride 1 those of
+    larger planes, too. GATHER takes 1 to 2.7 times as long. float64 under others passes the caches: GATHER streams."""
     cdef bint few = pool.h.size * pool.w.size * real <= FEW_BYTES
     if item == 8:
         return known == THREE_BY_ONE or (few and (known == THREE_BY_TWO or bytes <= 2 * FAR_BYTES))
@@ -873,7 +874,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
         scratch = plan_streams(<MaxPool2dGatherPlan*>executor.plan, context, bytes, item, scratch)
     elif pool.algorithm in (PLANES, SCATTER):
         scattered = <MaxPool2dScatterPlan*>executor.plan
-        scattered.ahead = pool.far
+        scattered.ahead = pool.far and scattered.apart == 0 and not scattered.spread
         scattered.marked = scattered.apart == 0 and marks_sums(pool, context, grad_output.dtype)
         pool.far = pool.far and context.kernels.clears_by_pieces
         scratch = plan_sums_past(scattered, context, bytes, item, real, scratch)

@@ -130,7 +130,7 @@ cdef enum:
 # What the rows of a range have in common: how they are gathered, of more than two phases each phase by itself, and what
 # is there instead where it can be.
 cdef struct Tables:
-    bint gaps           # half of many phases or more have no taps
+    bint gaps           # half of many phases or more have no taps, or no columns
     bint one_edge       # rows are one vector of one phase, at stride and dilation 1, some of whose lanes are masked
     Walk h
     Flat f

@@ -53,7 +53,7 @@ cdef enum:
 
 # What is read next of each channel, a step further on, or nothing.
 cdef struct Ahead:
-    const char* at          # the index of its first window, or NULL
+    const char* at          # the index of its first window; of bits the gradient; NULL if nothing is fetched
     const char* grad
     int64_t at_pitch        # bytes between two channels, and between windows
     int64_t at_item
@@ -124,10 +124,14 @@ cdef inline Ahead read_next(const MaxPool2d* pool, const char* at, const element
     """n windows of `count` channels, so many channels and rows further on. Memory that is not there is looked for each
     time: there is none if they would end behind the end of gradOutput."""
     cdef Ahead next
-    next.at = at + pool.index_item * (channel * pool.index_strides[1] + row * pool.index_strides[2])
     next.grad = <const char*>(grad + channel * pool.pooled_strides[1] + row * pool.pooled_strides[2])
-    next.at_item = pool.index_item if pool.argmax else 0    # bits are fetched where they are read
-    next.at_pitch = pool.index_item * pool.index_strides[1]
+    next.at = next.grad
+    next.at_item = 0        # bits are fetched where they are read
+    next.at_pitch = 0
+    if pool.argmax:
+        next.at = at + pool.index_item * (channel * pool.index_strides[1] + row * pool.index_strides[2])
+        next.at_item = pool.index_item
+        next.at_pitch = pool.index_item * pool.index_strides[1]
     next.grad_item = sizeof(element)
     next.grad_pitch = next.grad_item * pool.pooled_strides[1]
     if (pool.index_strides[3] != 1 or pool.pooled_strides[3] != 1

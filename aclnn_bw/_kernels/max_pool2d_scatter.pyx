@@ -79,6 +79,7 @@ cdef struct Band:
     bint direct             # gradients are read where they lie
     bint in_place           # sums are made in gradInput
     bint marked             # sums are stored as they are made, among zeros
+    bint onward             # the next planes are read next, and not the next rows of these
     int64_t grad_pitch      # elements between channels, and between rows of windows
     int64_t grad_step
     int64_t sum_pitch
@@ -411,7 +412,7 @@ cdef bint scatter_windows(const MaxPool2dScatterPlan* plan, Band* b, term* sums,
             opened = reached
         if oh < oh_end:
             b.next.at = NULL
-            if plan.ahead and (b.grad_step == pool.w.out or oh_end - oh == 1):
+            if plan.ahead and (oh_end < last or b.onward) and (b.grad_step == pool.w.out or oh_end - oh == 1):
                 # The next rows of these planes, or the first ones of the next planes.
                 row = oh_end if oh_end < last else first_window(h, b.ih)
                 b.next = read_next(pool, b.at, grad_output__hw, 0 if oh_end < last else b.count, row,
@@ -465,6 +466,7 @@ cdef bint scatter_band(const MaxPool2dScatterPlan* plan, const element* grad_out
                       plan.block)
     while b.lane < u.lanes:
         b.count = least(plan.sweep, u.lanes - b.lane)
+        b.onward = pool.bands == 1 or b.lane + b.count < u.lanes
         to__hw = grad_input__chw + b.lane * pool.image_strides[1] + u.ih * pool.image_strides[2]
         if b.in_place:
             sums = <term*>to__hw
