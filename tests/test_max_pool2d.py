@@ -775,7 +775,7 @@ def test_sums_beyond_the_dtype_are_inf_and_subnormals_stay(dtype, rng):
 
 
 @every_mode
-@pytest.mark.parametrize("pool", [*KINDS, LARGE[6]], ids=str)
+@pytest.mark.parametrize("pool", [*KINDS, LARGE[6], MaxPool((2, 29, 6, 6), 3, 2, 1)], ids=str)
 def test_nan_and_inf_reach_exactly_their_elements(pool, mode, rng):
     """Where no bit is set a NaN adds nothing, not even 0 * NaN."""
     product, dtype = mode
@@ -959,6 +959,37 @@ def test_the_order_of_the_sums_of_odd_planes(pool, algorithm, dtype, rng):
         phase_1 = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize
         _, executor = phase_1(grad, out, max_pool.bitmask(hits), *pool.lists, out)
     assert executor.explain().algorithm == algorithm
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "pool",
+    [
+        MaxPool((2, 40, 5, 7), 3, 2, 1),
+        MaxPool((3, 16, 6, 6), 2, 2, 0, True),
+        MaxPool((1, 28, 9, 5), 2, 1, 1),
+        MaxPool((2, 32, 6, 6), (3, 2), (1, 2), (1, 0)),
+        MaxPool((96, 512, 6, 6), 3, 2, 1),  # beyond the caches, where more is fetched ahead
+    ],
+    ids=str,
+)
+def test_channels_of_small_planes_side_by_side(pool, dtype, layout, rng):
+    """Of bits, for which every vector is full of channels; bits of channels that are not there do not count."""
+    grad = pool.gradients(rng, dtype)
+    grad[:, 1::2] = np.round(grad[:, 1::2].astype(np.float32))  # sums that are zero again, and -0.0
+    view = guarded_copy(grad, layout).view
+    out = Guarded(pool.input_shape, grad.dtype)
+    for hits in (rng.random(pool.hits_shape) < 0.6, pool.hits(pool.indices(rng))):
+        mask = with_garbage(max_pool.bitmask(hits), pool, rng)
+        two_phase(pool, view, mask, "Host", "bitmask", out.view)
+        assert_same_bytes(out.view, summed_in_order(pool, grad.astype(np.float32), hits, False).astype(grad.dtype))
+        out.assert_outside_untouched()
+    if aclnn_bw.show_config(mode="dict")["isa"] in ("v3", "v4"):
+        with aclnn_bw.soc("Host"):
+            phase_1 = aclnn_bw.aclnnMaxPool2dWithMaskBackwardGetWorkspaceSize
+            _, executor = phase_1(view, out.view, mask, *pool.lists, out.view)
+        assert executor.explain().algorithm == "GATHER_ACROSS"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ cdef enum MaxPoolColumns:
 
 cdef enum MaxPoolAlgorithm:
     PLANES      # SCATTER of the bits of whole planes of few windows, or small ones under large kernels
+    GATHER_ACROSS   # bits of small planes: each position asks the windows that hold it, for 16 channels at once
     GATHER      # each element of gradInput asks the windows that hold it
     GATHER_LAST     # likewise, of many channels, which lie side by side in gradOutput and gradInput
     SCATTER_LAST    # of such channels, each window adds to its maximum: indices of kernels of many positions
@@ -138,7 +139,12 @@ cdef struct MaxPool2dScatterPlan:
     int64_t at_places
     int64_t at_rests        # what is left of each channel's last line
 
-# GATHER_LAST and SCATTER_LAST.
+# What GATHER_ACROSS adds to a position: where a window's gradient lies, in elements, and its word, in bytes.
+cdef struct MaxPool2dTerm:
+    int32_t grad
+    int32_t word
+
+# GATHER_LAST, SCATTER_LAST and GATHER_ACROSS.
 cdef struct MaxPool2dLastPlan:
     MaxPool2d pool
     bint apart              # each kernel column is summed by itself
@@ -148,6 +154,9 @@ cdef struct MaxPool2dLastPlan:
     int64_t at_grads
     int64_t at_sums
     int64_t at_wide         # the gradients of a window, widened
+    bint fetched            # GATHER_ACROSS: what the next planes take is fetched ahead
+    int64_t at_counts       # GATHER_ACROSS: how many windows hold each position
+    int64_t at_terms        # and these
 
 cdef struct MaxPool2dForwardPlan:
     MaxPool2d pool

@@ -8,10 +8,10 @@ from aclnn_bw._core.executor cimport (
     count_groups, goes_past, group_channels, new_executor, set_work, useful_threads, widest_group,
 )
 from aclnn_bw._core.max_pool2d cimport (
-    ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, GATHER_LAST, INDEX_LIMIT, LANES, LAST, LISTED, MOST_COLUMNS, PHASES,
-    PLANES, RECIPROCAL_BITS, SAME, SCAN, SCATTER, SCATTER_LAST, SMALL_PLANE, TEAM, THREE_BY_ONE, THREE_BY_TWO,
-    TWO_BY_TWO, MaxPool2d, MaxPool2dForwardPlan, MaxPool2dGatherPlan, MaxPool2dLastPlan, MaxPool2dMasksPlan,
-    MaxPool2dScatterPlan, MaxPool2dShapes, MaxPool2dWindows, PoolAxis,
+    ACROSS, ANY_COLUMNS, BLOCK, EACH, GATHER, GATHER_ACROSS, GATHER_LAST, INDEX_LIMIT, LANES, LAST, LISTED,
+    MOST_COLUMNS, PHASES, PLANES, RECIPROCAL_BITS, SAME, SCAN, SCATTER, SCATTER_LAST, SMALL_PLANE, TEAM, THREE_BY_ONE,
+    THREE_BY_TWO, TWO_BY_TWO, MaxPool2d, MaxPool2dForwardPlan, MaxPool2dGatherPlan, MaxPool2dLastPlan,
+    MaxPool2dMasksPlan, MaxPool2dScatterPlan, MaxPool2dShapes, MaxPool2dTerm, MaxPool2dWindows, PoolAxis,
 )
 from aclnn_bw._core.names cimport TEXT, choose, name, snprintf
 from aclnn_bw._core.operators cimport add_pair, start_executor
@@ -72,6 +72,8 @@ cdef enum:
     FAR_APART = 4               # columns between windows: their phases take long
     KEPT_WINDOWS = 2048             # of 16 channels: what is compared along rows stays in the caches
     LAST_KERNELS = 2                # kernels' height: rows of the image of a band of LAST, if they are compared first
+    SHORT_WINDOWS = 9               # of a row
+    MOST_HALVES = 13                # of positions to a window: with more, most are zeros that SCATTER need not make
     LAST_ROW = 1024                 # windows: their maxima and places stay in the L2 cache
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
@@ -388,6 +390,49 @@ cdef int64_t plan_last_sums(MaxPool2dLastPlan* plan, const Context* context, int
     return size
 
 
+cdef int64_t count_terms(const PoolAxis* axis) noexcept nogil:
+    """Of all positions of an axis, the windows that hold them."""
+    return axis.out * least(axis.kernel, axis.size)
+
+
+cdef bint sums_across(const MaxPool2d* pool, const Context* context, int64_t item, int64_t bytes,
+                      bint apart) noexcept nogil:
+    """GATHER_ACROSS: bits of kernels of few positions in planes whose rows leave the vectors of GATHER mostly empty. It
+    takes 0.3 to 1.05 of the time there, where most positions have a window."""
+    cdef const PoolAxis* w = &pool.w
+    cdef int64_t positions = pool.h.size * w.size
+    cdef bint masks = context.kernels.vector_bytes == LANE_MASKS
+    cdef bint short = w.out <= SHORT_WINDOWS or (w.stride == 1 and w.out * w.kernel <= 4 * SHORT_WINDOWS)
+    if (pool.argmax or pool.reduced or apart or item == 8 or context.kernels.vector_bytes == 16 or pool.kernel_size == 1
+            or not (pool.image_strides[3] == 1 and pool.image_strides[2] == w.size)
+            or not (pool.pooled_strides[1] == 1 or (pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == w.out))
+            or 4 * pool.channels < 3 * LANES * pool.groups or 2 * positions > MOST_HALVES * pool.h.out * w.out):
+        return False
+    if item == 2 and masks:
+        return (pool.kernel_size <= 16 and positions <= 640
+                and w.out <= (24 if w.stride == 1 else 13))
+    if not (short and pool.kernel_size <= 9):
+        return False
+    if item == 2 or masks:
+        # Larger planes of float32 that the caches hold GATHER sums sooner under 3x3 at stride 2.
+        return positions <= (160 if item == 4 and w.stride > 1 and pool.kernel_size > 4 and bytes <= 2 * FAR_BYTES
+                             else 400)
+    return positions <= 40 or (w.stride == 1 and pool.kernel_size <= 4)
+
+
+cdef int64_t plan_across_sums(MaxPool2dLastPlan* plan, int64_t item, int64_t bytes) noexcept nogil:
+    """The scratch of GATHER_ACROSS."""
+    cdef MaxPool2d* pool = &plan.pool
+    cdef int64_t size = 0
+    pool.algorithm = GATHER_ACROSS
+    plan.fetched = bytes > quotient(3 * FAR_BYTES, 4)
+    split_rows(pool, pool.h.size, pool.h.size, 1, 0)
+    size = place(&plan.at_grads, size, pool.h.out * pool.w.out * LANES * item)
+    size = place(&plan.at_sums, size, pool.h.size * pool.w.size * LANES * item)
+    size = place(&plan.at_counts, size, pool.h.size * pool.w.size * 4)
+    return place(&plan.at_terms, size, count_terms(&pool.h) * count_terms(&pool.w) * <int64_t>sizeof(MaxPool2dTerm))
+
+
 cdef bint marks_sums(const MaxPool2d* pool, const Context* context, int dtype) noexcept nogil:
     """Whether sums of 16 bits are stored as they are made: of so few windows that to clear and to narrow those of all
     positions takes longer (1.05 to 1.5 times). With AVX-512, which narrows a plane of sums at a time, not to store
@@ -689,6 +734,8 @@ cdef int64_t plan_rows(void* plan, const Context* context, int64_t item, int64_t
         scratch = plan_last_sums(<MaxPool2dLastPlan*>plan, context, item, real, known == SAME and compact)
         if scratch >= 0:
             return scratch
+    if sums_across(pool, context, item, bytes, known == SAME and compact):
+        return plan_across_sums(<MaxPool2dLastPlan*>plan, item, bytes)
     if spreads(pool, context.threads, real):
         return plan_spread(<MaxPool2dScatterPlan*>plan, context.threads, item, real)
     if compact and fills_vectors(pool, known, item) and (
@@ -878,7 +925,7 @@ cdef int plan_gradient(const Context* context, const Arguments* c, const MaxPool
         scattered.marked = scattered.apart == 0 and marks_sums(pool, context, grad_output.dtype)
         pool.far = pool.far and context.kernels.clears_by_pieces
         scratch = plan_sums_past(scattered, context, bytes, item, real, scratch)
-    elif pool.algorithm in (GATHER_LAST, SCATTER_LAST):
+    elif pool.algorithm in (GATHER_ACROSS, GATHER_LAST, SCATTER_LAST):
         kernel = LAST_KERNEL
     set_work(executor, context, context.kernels.row[kernel][slot_of(grad_output.dtype)], pool.units, bytes, scratch)
     return SUCCESS

@@ -1,20 +1,22 @@
 # cython: cdivision=True
 """MaxPool2dWithMaskBackward and MaxPool2dWithIndicesBackward, GATHER_LAST and SCATTER_LAST: channels lie side by side
-in gradInput, and in gradOutput, or else its rows of windows are transposed for a band (`turn_gradients`).
+in gradInput, and in gradOutput, or else its rows of windows are transposed for a band (`turn_gradients`). And
+GATHER_ACROSS: of small planes 16 channels are laid side by side, and their sums transposed back.
 
 The formula, its order and its bytes are those of max_pool2d_gather.pyx and max_pool2d_scatter.pyx, whose vectors hold
 positions or windows of one row; here a vector holds channels of one of them, and nothing is transposed but indices that
 lie otherwise: these, and those of 64 bits, are packed for the rows of windows that a band reads. GATHER_LAST asks the
 windows that hold a position, one after the other; of a bit mask, a word has the channels of a vector, and where the
 windows lie is listed for a row (`Asked`). SCATTER_LAST adds once for each window and channel, of indices of many kernel
-positions. All indices of a band are checked before its first sum. A signalling NaN of 16 bits comes out quiet, as
-GATHER has it.
+positions. All indices of a band are checked before its first sum. GATHER_ACROSS has bits alone, a word for all
+channels; which windows hold which position, the same in all planes, is listed once for a range (`fill_terms`). A
+signalling NaN of 16 bits comes out quiet, as GATHER has it.
 
 Bounds. Of a position's windows those are summed that exist (`Along`), of bits no more than the list holds: the plan
 sends kernels of more elsewhere, and positions whose lists together are longer go one by one. There are 16 channels or
 more: the last that are worked on at a time overlap those before, and so do the two words in which they lie; bits beyond
 the last channel are shifted out. GATHER_LAST compares an index; SCATTER_LAST adds at one that has been checked, if the
-band has it.
+band has it. GATHER_ACROSS lists the windows that exist, in scratch that has space for all that a plane can have.
 
 `python -m benchmarks.strided` measures.
 """
@@ -22,18 +24,20 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from aclnn_bw._core.arithmetic cimport ceil_div, least, most, quotient
-from aclnn_bw._core.max_pool2d cimport LANES, LISTED, SCATTER_LAST, MaxPool2d, MaxPool2dLastPlan, PoolAxis
+from aclnn_bw._core.max_pool2d cimport (
+    GATHER_ACROSS, LANES, LISTED, SCATTER_LAST, MaxPool2d, MaxPool2dLastPlan, MaxPool2dTerm, PoolAxis,
+)
 from aclnn_bw._core.types cimport ALL_GOOD, SLOT_BF16, SLOT_F16, SLOT_F32, SLOT_F64, RangeFn
 from aclnn_bw._kernels.choose cimport add_if_equal, add_lanes, count_up, lanes_of_bits, load_indices
 from aclnn_bw._kernels.max_pool2d_indices cimport (
     any_sign, end_window, find_nearest, first_place, first_window, index_at, narrow_index,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, next_unit
-from aclnn_bw._kernels.planes cimport load_planes, turn
+from aclnn_bw._kernels.planes cimport load_planes, store_planes, turn
 from aclnn_bw._kernels.rows cimport narrow_row, widen_row
 from aclnn_bw._kernels.simd cimport (
-    MOST_LANES, VECTOR_BYTES, add, bfloat, element, half, lanes_of_4, load, real, simd_load, simd_store, simd_zero,
-    store, sum_bytes, vector, zero,
+    LINE, MOST_LANES, VECTOR_BYTES, add, bfloat, element, half, lanes_of_4, load, prefetch, prefetch_to_write, real,
+    simd_load, simd_store, simd_zero, store, sum_bytes, vector, zero,
 )
 
 cdef enum:
@@ -55,6 +59,14 @@ cdef struct Band:
     int64_t mask_along
     int64_t word_block      # to the word of the next 16 channels
     int64_t channels
+
+# GATHER_ACROSS: what the next planes take, or nothing.
+cdef struct Next:
+    const char* to          # NULL if nothing is fetched
+    const char* grad
+    const char* word
+    int64_t grads           # bytes
+    int64_t words
 
 # The windows that hold each of some positions, which lie end to end: where they lie from the first position's on.
 cdef struct Asked:
@@ -431,6 +443,91 @@ cdef const element* turn_gradients(const MaxPool2dLastPlan* plan, const element*
     return to - oh * b.grad_down
 
 
+cdef void fill_terms(const MaxPool2dLastPlan* plan, char* scratch) noexcept nogil:
+    """GATHER_ACROSS: which windows hold each position, ascending, is the same in all planes."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef int32_t* count = <int32_t*>(scratch + plan.at_counts)
+    cdef MaxPool2dTerm* term = <MaxPool2dTerm*>(scratch + plan.at_terms)
+    cdef int64_t ih, iw, oh, ow, kernel_row
+    cdef Along h, w
+    start(&pool.h, &h, 0)
+    for ih in range(pool.h.size):
+        start(&pool.w, &w, 0)
+        for iw in range(pool.w.size):
+            count[0] = <int32_t>(most(h.end - h.begin, 0) * most(w.end - w.begin, 0))
+            count += 1
+            for oh in range(h.begin, h.end):
+                kernel_row = (ih + pool.h.pad - oh * pool.h.stride) * pool.w.kernel
+                for ow in range(w.begin, w.end):
+                    term.grad = <int32_t>((oh * pool.w.out + ow) * LANES)
+                    term.word = <int32_t>(2 * ((kernel_row + iw + pool.w.pad - ow * pool.w.stride) * pool.pitch
+                                               + oh * pool.w.out + ow))
+                    term += 1
+            go_on(&pool.w, &w)
+        go_on(&pool.h, &h)
+
+
+cdef inline void add_word(vector* sum, const element* grad, const char* words, const MaxPool2dTerm* term,
+                          int64_t c) noexcept nogil:
+    cdef uint16_t word
+    memcpy(&word, words + term.word, sizeof(word))
+    add_lanes(sum, load(grad + term.grad + c, <vector*>NULL), lanes_of_bits(<unsigned>word >> <unsigned>c, grad), grad)
+
+
+cdef inline void fetch_cells(const Next* next, int64_t position, int64_t bytes) noexcept nogil:
+    """A line of each array, or as much as 16 channels have of a position."""
+    prefetch_to_write(next.to + position * bytes)
+    if position * bytes < next.grads:
+        prefetch(next.grad + position * bytes)
+    if position * LINE < next.words:
+        prefetch(next.word + position * LINE)
+
+
+cdef void sum_across(const MaxPool2dLastPlan* plan, element* to, const element* grad, const char* words,
+                     const char* scratch, const Next* next) noexcept nogil:
+    """The positions of a plane of each channel of a word. What the next planes take is fetched meanwhile."""
+    cdef const int32_t* counts = <const int32_t*>(scratch + plan.at_counts)
+    cdef const MaxPool2dTerm* terms = <const MaxPool2dTerm*>(scratch + plan.at_terms)
+    cdef int64_t lanes = VECTOR_BYTES // sum_bytes(to)
+    cdef int64_t positions = plan.pool.h.size * plan.pool.w.size
+    cdef int64_t position, c, i
+    cdef vector low, high
+    for position in range(positions):
+        if next.to != NULL:
+            fetch_cells(next, position, LANES * <int64_t>sizeof(element))
+        if lanes == LANES:
+            low = zero(<vector*>NULL)
+            for i in range(counts[position]):
+                add_word(&low, grad, words, terms + i, 0)
+            store(to, low)
+        else:
+            c = 0
+            while c < LANES:
+                low = high = zero(<vector*>NULL)
+                for i in range(counts[position]):
+                    add_word(&low, grad, words, terms + i, c)
+                    add_word(&high, grad, words, terms + i, c + lanes)
+                store(to + c, low)
+                store(to + c + lanes, high)
+                c += 2 * lanes
+        terms += counts[position]
+        to += LANES
+
+
+cdef void sum_planes(const MaxPool2dLastPlan* plan, const element* grad_output__chw, const Unit* u,
+                     element* grad_input__chw, char* scratch, const void* source_end,
+                     const Next* next) noexcept nogil:
+    """GATHER_ACROSS: whole planes of a group of channels. Those that are not there are zeros, and not stored."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef element* grads = <element*>(scratch + plan.at_grads)
+    cdef element* sums = <element*>(scratch + plan.at_sums)
+    if u.lanes < LANES:
+        memset(grads, 0, <size_t>(pool.h.out * pool.w.out * LANES) * sizeof(element))
+    load_planes(grads, LANES, grad_output__chw, pool.pooled_strides, pool.h.out, pool.w.out, u.lanes, source_end)
+    sum_across(plan, sums, <const element*>grads, u.mask, scratch, next)
+    store_planes(grad_input__chw, pool.image_strides, sums, LANES, pool.h.size, pool.w.size, u.lanes)
+
+
 cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const Unit* u, element* to,
                    char* scratch, const void* source_end, const real* summed) noexcept nogil:
     """A band of rows of a group of channels. False if it has met an index outside its window."""
@@ -463,8 +560,26 @@ cdef int64_t last(const MaxPool2dLastPlan* plan, char** data, char* scratch, int
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t place
     cdef Unit u = first_unit(pool, data[2], begin)
+    cdef Unit following
+    cdef Next next
+    if pool.algorithm == GATHER_ACROSS:
+        fill_terms(plan, scratch)
     while begin < end:
         begin += 1
+        if pool.algorithm == GATHER_ACROSS:
+            following = u
+            next_unit(pool, data[2], &following)
+            next.to = NULL
+            if begin < end and plan.fetched:
+                next.to = <const char*>(<const element*>data[3] + following.image)
+                next.grad = <const char*>(<const element*>data[0] + following.pooled)
+                next.word = following.mask
+                next.grads = pool.h.out * pool.w.out * LANES * <int64_t>sizeof(element)
+                next.words = 2 * pool.kernel_size * pool.pitch
+            sum_planes(plan, <const element*>data[0] + u.pooled, &u, <element*>data[3] + u.image, scratch,
+                       data[0] + pool.source_bytes, &next)
+            u = following
+            continue
         if not sum_unit(plan, <const element*>data[0] + u.pooled, &u,
                         <element*>data[3] + u.image + u.ih * pool.image_strides[2], scratch,
                         data[0] + pool.source_bytes, summed):
