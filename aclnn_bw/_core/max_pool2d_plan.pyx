@@ -74,6 +74,7 @@ cdef enum:
     LAST_KERNELS = 2                # kernels' height: rows of the image of a band of LAST, if they are compared first
     SHORT_WINDOWS = 9               # of a row
     MOST_HALVES = 13                # of positions to a window: with more, most are zeros that SCATTER need not make
+    FAR_HALVES = 25                 # the same beyond the caches, where it waits for memory
     LAST_ROW = 1024                 # windows: their maxima and places stay in the L2 cache
     MOST_PHASES = 8                 # strides beyond it, and rows of fewer windows than LEAST_WINDOWS, fill no vectors
     LEAST_WINDOWS = 4
@@ -398,15 +399,17 @@ cdef int64_t count_terms(const PoolAxis* axis) noexcept nogil:
 cdef bint sums_across(const MaxPool2d* pool, const Context* context, int64_t item, int64_t bytes,
                       bint apart) noexcept nogil:
     """GATHER_ACROSS: bits of kernels of few positions in planes whose rows leave the vectors of GATHER mostly empty. It
-    takes 0.3 to 1.05 of the time there, where most positions have a window."""
+    takes 0.3 to 1.05 of the time there, where most positions have a window; float64 would take 1 to 2.5 times as long."""
     cdef const PoolAxis* w = &pool.w
     cdef int64_t positions = pool.h.size * w.size
     cdef bint masks = context.kernels.vector_bytes == LANE_MASKS
+    cdef bint far = bytes > 2 * FAR_BYTES and (item == 4 or (masks and positions >= SMALL_PLANE))
     cdef bint short = w.out <= SHORT_WINDOWS or (w.stride == 1 and w.out * w.kernel <= 4 * SHORT_WINDOWS)
     if (pool.argmax or pool.reduced or apart or item == 8 or context.kernels.vector_bytes == 16 or pool.kernel_size == 1
             or not (pool.image_strides[3] == 1 and pool.image_strides[2] == w.size)
             or not (pool.pooled_strides[1] == 1 or (pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == w.out))
-            or 4 * pool.channels < 3 * LANES * pool.groups or 2 * positions > MOST_HALVES * pool.h.out * w.out):
+            or 4 * pool.channels < 3 * LANES * pool.groups
+            or 2 * positions > (FAR_HALVES if far else MOST_HALVES) * pool.h.out * w.out):
         return False
     if item == 2 and masks:
         return (pool.kernel_size <= 16 and positions <= 640
@@ -417,7 +420,7 @@ cdef bint sums_across(const MaxPool2d* pool, const Context* context, int64_t ite
         # Larger planes of float32 that the caches hold GATHER sums sooner under 3x3 at stride 2.
         return positions <= (160 if item == 4 and w.stride > 1 and pool.kernel_size > 4 and bytes <= 2 * FAR_BYTES
                              else 400)
-    return positions <= 40 or (w.stride == 1 and pool.kernel_size <= 4)
+    return positions <= (400 if bytes > 2 * FAR_BYTES else 40) or (w.stride == 1 and pool.kernel_size <= 4)
 
 
 cdef int64_t plan_across_sums(MaxPool2dLastPlan* plan, int64_t item, int64_t bytes) noexcept nogil:
