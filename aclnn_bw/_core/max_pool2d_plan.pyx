@@ -399,7 +399,8 @@ cdef int64_t count_terms(const PoolAxis* axis) noexcept nogil:
 cdef bint sums_across(const MaxPool2d* pool, const Context* context, int64_t item, int64_t bytes,
                       bint apart) noexcept nogil:
     """GATHER_ACROSS: bits of kernels of few positions in planes whose rows leave the vectors of GATHER mostly empty. It
-    takes 0.3 to 1.05 of the time there, where most positions have a window; float64 would take 1 to 2.5 times as long."""
+    takes 0.3 to 1.05 of the time there, where most positions have a window; float64 would take 1 to 2.5 times as
+    long."""
     cdef const PoolAxis* w = &pool.w
     cdef int64_t positions = pool.h.size * w.size
     cdef bint masks = context.kernels.vector_bytes == LANE_MASKS
