@@ -259,6 +259,48 @@ def test_large(columns, dtype, rng):
 
 
 @every_dtype
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        Columns((3, 5, 7, 7), 2, 1, 0, 2),
+        Columns((2, 3, 12, 12), 4, 1, 0, 4),
+        Columns((2, 4, 6, 10), (2, 3), 1, 0, (4, 3)),
+        Columns((1, 7, 19, 20), (3, 2), (1, 4), 0, (5, 6)),
+        Columns((1, 2, 9, 9), 9, 1, 0, 9),
+        Columns((2, 3, 28, 28), (3, 2), 1, 0, (4, 5)),
+    ],
+    ids=str,
+)
+def test_places_that_are_listed(columns, layout, dtype, rng):
+    """Small planes in which no two kernel positions meet: each element has a place of its own, zeros have none."""
+    grad = columns.gradients(rng, dtype)
+    grad[..., ::3] = -grad[..., ::3] * 0  # of both signs, but +0.0 in a sum
+    (kernel_h, kernel_w), (down, across), (stride_h, stride_w) = (
+        reference.pair(each) for each in (columns.kernel_size, columns.dilation, columns.stride)
+    )
+    expected = np.zeros(columns.image_shape, grad.dtype)
+    height, width = reference.pooled_shape(
+        columns.image_shape[-2:], (kernel_h, kernel_w), (stride_h, stride_w), 0, False, (down, across)
+    )
+    cells = grad.reshape(*columns.image_shape[:2], kernel_h, kernel_w, height, width)
+    for kh, kw, oh, ow in product(range(kernel_h), range(kernel_w), range(height), range(width)):
+        place = (..., oh * stride_h + kh * down, ow * stride_w + kw * across)
+        expected[place] = cells[..., kh, kw, oh, ow] + grad.dtype.type(0)
+    for threads in (1, 2):
+        out = Guarded(columns.image_shape, grad.dtype, layout)
+        with aclnn_bw.num_threads(threads):
+            two_phase(columns, grad, out=out.view)
+        assert_same_bytes(out.view, expected)
+        out.assert_outside_untouched()
+    with aclnn_bw.soc("Host"):
+        lists = (list(reference.pair(each)) for each in columns.attributes)
+        out = np.empty(columns.image_shape, grad.dtype)
+        _, executor = aclnn_bw.aclnnIm2colBackwardGetWorkspaceSize(grad, *lists, out)
+    assert executor.explain().algorithm == "PLACE"
+
+
+@every_dtype
 @pytest.mark.parametrize("kernel", [1, 2, 3, 5, (2, 3), (4, 1)], ids=str)
 def test_every_dilation_padding_and_stride(kernel, dtype, rng):
     calls = 0

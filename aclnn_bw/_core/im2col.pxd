@@ -52,6 +52,9 @@ cdef struct Phase:
     int64_t taps
     int64_t window
 
+cdef enum:
+    MOST_LISTED = 1024      # elements of a plane's columns
+
 cdef struct Im2colPlan:
     Axis h
     Axis w
@@ -68,6 +71,7 @@ cdef struct Im2colPlan:
     int64_t column                  # elements between the columns that these read
     int64_t channel                 # the same between those of two channels
     int32_t algorithm
+    bint listed                     # PLACE: where a plane's elements go is listed once for a range
     bint whole                      # SCATTER: the sums of a plane are made at once; windows lie side by side
     int64_t group                   # channels in a unit of work
     int64_t groups

@@ -18,7 +18,7 @@ not read.
 | path | when | why |
 |---|---|---|
 | INTERLEAVE | kernel == stride along w | one term at most: a transposition in registers |
-| PLACE | no two kernel positions meet | zeros, and one copy of each element, unwidened |
+| PLACE | no two kernel positions meet, or short rows | zeros, and one copy of each element, unwidened |
 | GATHER | up to 16 phases, kernels that fit its tables | each sum is made in a register and stored once |
 | . flat | small planes, Lw == W | rows joined, no block for each row |
 | . one edge | rows of a vector, stride and dilation 1 along h | lanes stay in registers |
@@ -45,7 +45,7 @@ from aclnn_bw._kernels.im2col_flat cimport Flat, find_flat, flat_lanes, sum_flat
 from aclnn_bw._kernels.im2col_gather cimport (
     KEPT, Gather, Walk, find_edges, find_inner, find_row, gather_row, row_is_safe,
 )
-from aclnn_bw._kernels.im2col_place cimport place_band
+from aclnn_bw._kernels.im2col_place cimport Places, find_places, place_band
 from aclnn_bw._kernels.im2col_scatter cimport Reach, find_reach, scatter_plane, scatter_row
 from aclnn_bw._kernels.rows cimport (
     BLOCK, bfloat, element, half, narrow_row, real, store_row, widen_row,
@@ -135,7 +135,7 @@ cdef struct Tables:
     Walk h
     Flat f
     Reach down
-    Reach across
+    Places places
     Gather[MOST_PHASES] g
     lanes[KEPT] some
 
@@ -567,9 +567,9 @@ cdef void copy_band(const Im2colPlan* plan, const Tables* t, const element* sour
     if plan.algorithm == INTERLEAVE:
         interleave_band(plan, source, out__hw, ih, end, ahead)
     elif element is half or element is bfloat:
-        place_band(plan, &t.across, <uint16_t*>out__hw, <const uint16_t*>source, ih, end)
+        place_band(plan, &t.places, <uint16_t*>out__hw, <const uint16_t*>source, ih, end)
     else:
-        place_band(plan, &t.across, out__hw, source, ih, end)
+        place_band(plan, &t.places, out__hw, source, ih, end)
 
 
 cdef void stream_band(const Im2colPlan* plan, const element* source, element* out, char* scratch, const Tables* t,
@@ -617,7 +617,7 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
     if plan.whole:
         find_reach(&plan.h, &t.down)
     if plan.whole or algorithm == PLACE:
-        find_reach(&plan.w, &t.across)
+        find_places(plan, &t.places)
     # Unit = (n*groups + group)*bands + band: taken apart once, then counted on.
     c = begin // plan.bands if begin > 0 else 0
     ih = (begin - c * plan.bands) * plan.band
@@ -654,7 +654,7 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
         else:
             for m in range(members):
                 if plan.whole:
-                    scatter_plane(plan, &t.down, &t.across, <real*>scratch, source + m * channel)
+                    scatter_plane(plan, &t.down, &t.places.across, <real*>scratch, source + m * channel)
                 for r in range(ih, last):
                     row = r * plan.w.size if plan.whole else 0
                     if not plan.whole:
