@@ -268,6 +268,7 @@ def test_large(columns, dtype, rng):
         Columns((2, 4, 6, 10), (2, 3), 1, 0, (4, 3)),
         Columns((1, 7, 19, 20), (3, 2), (1, 4), 0, (5, 6)),
         Columns((1, 2, 9, 9), 9, 1, 0, 9),
+        Columns((2, 3, 1, 180), (1, 90), 1, 0, (1, 90)),  # more kernel columns than other planes may have
         Columns((2, 3, 28, 28), (3, 2), 1, 0, (4, 5)),
     ],
     ids=str,

@@ -531,11 +531,13 @@ def test_empty_batch(dtype, mask_layout):
 
 @every_mask_layout
 @every_dtype
-@pytest.mark.parametrize("shape", [(1, 1, 2**22, 40), (2**20, 2**10, 9, 9), (1, 2**20, 300, 70), (1, 1, 3, 2**22)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 2**22, 40), (1, 16, 2**22, 9), (2**20, 2**10, 9, 9), (1, 2**20, 300, 70), (1, 1, 3, 2**22)]
+)
 def test_workspace_whatever_batch_channels_and_height(shape, dtype, mask_layout):
     """Of both operators. Unbound tensors, so that nothing is allocated."""
     code = next(code for code, known in NUMPY_DTYPE.items() if known == DTYPES[dtype])
-    for geometry in ((3, 1, 1), (2,), (3, 2, 1, True), (2, 3), ((2, 9), (1, 2), (1, 4))):
+    for geometry in ((3, 1, 1), (2,), (3, 2, 1, True), (2, 1), (2, 3), ((2, 9), (1, 2), (1, 4))):
         pool = MaxPool(shape, *geometry)
         shapes = {
             "image": (shape, code),

@@ -23,7 +23,7 @@ cdef extern from "operators.h":
         KERNEL "ACLNN_BW_KERNEL_im2col"
 
 cdef enum:
-    MOST_PLACES = 65535             # of a plane: 16 bits count them
+    MOST_PLACES = 16384             # of a plane: 16 bits count them, and no threads share it
     BAND_BYTES = 131072             # gradOutput that a unit reads: with the next unit's, well within an L2 cache
     SERIAL_BYTES = 131072           # less is left to one thread (executor.pyx)
     GROUP_BYTES = 16384             # gradOutput of small planes that are worked on together: half of an L1 cache

@@ -150,11 +150,11 @@ cdef struct MaxPool2dLastPlan:
     bint apart              # each kernel column is summed by itself
     bint in_place           # sums are made where they are stored
     bint turned             # channels lie side by side in gradInput alone: gradients are transposed for a band
+    bint fetched            # GATHER_ACROSS: what the next planes take is fetched ahead; they lie end to end
     # Byte offsets in a range's scratch.
     int64_t at_grads
     int64_t at_sums
     int64_t at_wide         # the gradients of a window, widened
-    bint fetched            # GATHER_ACROSS: what the next planes take is fetched ahead
     int64_t at_counts       # GATHER_ACROSS: how many windows hold each position
     int64_t at_terms        # and these
 

@@ -421,7 +421,7 @@ cdef bint sums_across(const MaxPool2d* pool, const Context* context, int64_t ite
         # Larger planes of float32 that the caches hold GATHER sums sooner under 3x3 at stride 2.
         return positions <= (160 if item == 4 and w.stride > 1 and pool.kernel_size > 4 and bytes <= 2 * FAR_BYTES
                              else 400)
-    return positions <= (400 if bytes > 2 * FAR_BYTES else 40) or (w.stride == 1 and pool.kernel_size <= 4)
+    return positions <= (400 if bytes > 2 * FAR_BYTES or (w.stride == 1 and pool.kernel_size <= 4) else 40)
 
 
 cdef int64_t plan_across_sums(MaxPool2dLastPlan* plan, int64_t item, int64_t bytes) noexcept nogil:
@@ -429,7 +429,8 @@ cdef int64_t plan_across_sums(MaxPool2dLastPlan* plan, int64_t item, int64_t byt
     cdef MaxPool2d* pool = &plan.pool
     cdef int64_t size = 0
     pool.algorithm = GATHER_ACROSS
-    plan.fetched = bytes > quotient(3 * FAR_BYTES, 4)
+    plan.fetched = (bytes > quotient(3 * FAR_BYTES, 4) and pool.image_strides[1] == pool.h.size * pool.w.size
+                    and pool.pooled_strides[1] == pool.h.out * pool.w.out)
     split_rows(pool, pool.h.size, pool.h.size, 1, 0)
     size = place(&plan.at_grads, size, pool.h.out * pool.w.out * LANES * item)
     size = place(&plan.at_sums, size, pool.h.size * pool.w.size * LANES * item)
@@ -708,7 +709,7 @@ cdef bint scatters_few(const MaxPool2d* pool, int32_t known, int64_t item, int64
     """Indices that SCATTER takes sooner even where comparisons leave masks of lanes: those of planes whose sums the L1
     cache holds where a quarter of GATHER's lanes would be empty, under three columns in float32, where windows of 16
     bits do not overlap, and in float64, whose vectors hold half as many; there under three columns at stride 1 those of
-    larger planes, too. GATHER takes 1 to 2.7 times as long. float64 under others passes the caches: GATHER streams."""
+    larger planes, too. GATHER takes 1 to 2.7 times as long. Beyond 32 MiB it streams float64 under 2x2."""
     cdef bint few = pool.h.size * pool.w.size * real <= FEW_BYTES
     if item == 8:
         return known == THREE_BY_ONE or (few and (known == THREE_BY_TWO or bytes <= 2 * FAR_BYTES))

@@ -18,7 +18,7 @@ not read.
 | path | when | why |
 |---|---|---|
 | INTERLEAVE | kernel == stride along w | one term at most: a transposition in registers |
-| PLACE | no two kernel positions meet, or short rows | zeros, and one copy of each element, unwidened |
+| PLACE | no two kernel positions meet | zeros, and one copy of each element, unwidened |
 | GATHER | up to 16 phases, kernels that fit its tables | each sum is made in a register and stored once |
 | . flat | small planes, Lw == W | rows joined, no block for each row |
 | . one edge | rows of a vector, stride and dilation 1 along h | lanes stay in registers |

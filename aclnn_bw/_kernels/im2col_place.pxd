@@ -17,7 +17,7 @@ from aclnn_bw._kernels.im2col_scatter cimport Reach, find_reach
 from aclnn_bw._kernels.simd cimport cell
 
 
-# The windows that reach a row, and where the elements of a plane's columns go, if that is listed, `size` of them.
+# The windows that reach a row; or, if that is listed, where the elements of a plane's columns go, `size` of them.
 cdef struct Places:
     Reach across
     int64_t size
@@ -27,9 +27,10 @@ cdef struct Places:
 cdef inline void find_places(const Im2colPlan* plan, Places* places) noexcept nogil:
     """All windows lie in the image, and no two of them share a position (`can_list`). In the order of the columns."""
     cdef int64_t kh, kw, lh, lw, row
-    find_reach(&plan.w, &places.across)
     places.size = 0
     if not plan.listed:
+        # Of no more than MOST_TAPS kernel columns, which listed planes may have.
+        find_reach(&plan.w, &places.across)
         return
     for kh in range(plan.h.taps):
         for kw in range(plan.w.taps):

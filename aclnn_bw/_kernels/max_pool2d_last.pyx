@@ -65,7 +65,8 @@ cdef struct Next:
     const char* to          # NULL if nothing is fetched
     const char* grad
     const char* word
-    int64_t grads           # bytes
+    int64_t cells           # bytes of each
+    int64_t grads
     int64_t words
 
 # The windows that hold each of some positions, which lie end to end: where they lie from the first position's on.
@@ -476,7 +477,8 @@ cdef inline void add_word(vector* sum, const element* grad, const char* words, c
 
 cdef inline void fetch_cells(const Next* next, int64_t position, int64_t bytes) noexcept nogil:
     """A line of each array, or as much as 16 channels have of a position."""
-    prefetch_to_write(next.to + position * bytes)
+    if position * bytes < next.cells:
+        prefetch_to_write(next.to + position * bytes)
     if position * bytes < next.grads:
         prefetch(next.grad + position * bytes)
     if position * LINE < next.words:
@@ -574,7 +576,8 @@ cdef int64_t last(const MaxPool2dLastPlan* plan, char** data, char* scratch, int
                 next.to = <const char*>(<const element*>data[3] + following.image)
                 next.grad = <const char*>(<const element*>data[0] + following.pooled)
                 next.word = following.mask
-                next.grads = pool.h.out * pool.w.out * LANES * <int64_t>sizeof(element)
+                next.cells = pool.h.size * pool.w.size * following.lanes * <int64_t>sizeof(element)
+                next.grads = pool.h.out * pool.w.out * following.lanes * <int64_t>sizeof(element)
                 next.words = 2 * pool.kernel_size * pool.pitch
             sum_planes(plan, <const element*>data[0] + u.pooled, &u, <element*>data[3] + u.image, scratch,
                        data[0] + pool.source_bytes, &next)
