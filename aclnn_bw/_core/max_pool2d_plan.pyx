@@ -408,7 +408,7 @@ cdef bint sums_across(const MaxPool2d* pool, const Context* context, int64_t ite
     cdef bint short = w.out <= SHORT_WINDOWS or (w.stride == 1 and w.out * w.kernel <= 4 * SHORT_WINDOWS)
     if (pool.argmax or pool.reduced or apart or item == 8 or context.kernels.vector_bytes == 16 or pool.kernel_size == 1
             or not (pool.image_strides[3] == 1 and pool.image_strides[2] == w.size)
-            or not (pool.pooled_strides[1] == 1 or (pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == w.out))
+            or not (pool.pooled_strides[3] == 1 and pool.pooled_strides[2] == w.out)
             or 4 * pool.channels < 3 * LANES * pool.groups
             or 2 * positions > (FAR_HALVES if far else MOST_HALVES) * pool.h.out * w.out):
         return False

@@ -33,7 +33,7 @@ from aclnn_bw._kernels.max_pool2d_indices cimport (
     any_sign, end_window, find_nearest, first_place, first_window, index_at, narrow_index,
 )
 from aclnn_bw._kernels.max_pool2d_rows cimport Unit, first_unit, next_unit
-from aclnn_bw._kernels.planes cimport load_planes, store_planes, turn
+from aclnn_bw._kernels.planes cimport load_planes, turn
 from aclnn_bw._kernels.rows cimport narrow_row, widen_row
 from aclnn_bw._kernels.simd cimport (
     LINE, MOST_LANES, VECTOR_BYTES, add, bfloat, element, half, lanes_of_4, load, prefetch, prefetch_to_write, real,
@@ -276,13 +276,22 @@ cdef void sum_row_of_bits(const MaxPool2dLastPlan* plan, element* to, const elem
         iw += positions * times
 
 
+cdef void turn_group(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
+                     int64_t size) noexcept nogil:
+    """`turn` of 4 or 2 bytes, compiled once for all types."""
+    if size == 4:
+        turn(to, to_pitch, source, pitch, rows, columns, 4, NULL)
+    else:
+        turn(to, to_pitch, source, pitch, rows, columns, 2, NULL)
+
+
 cdef void pack_row(const MaxPool2d* pool, int32_t* to, const char* source, int64_t channels) noexcept nogil:
     """A row of windows' indices, channels side by side."""
     cdef int64_t along = pool.index_item * pool.index_strides[3]
     cdef int64_t across = pool.index_item * pool.index_strides[1]
     cdef int64_t _, c
     if along == 4:
-        turn(to, channels, source, pool.index_strides[1], channels, pool.w.out, 4, NULL)
+        turn_group(to, channels, source, pool.index_strides[1], channels, pool.w.out, 4)
         return
     for _ in range(pool.w.out):
         if across == 8 and pool.index_item == 8:
@@ -450,10 +459,11 @@ cdef void fill_terms(const MaxPool2dLastPlan* plan, char* scratch) noexcept nogi
     cdef int32_t* count = <int32_t*>(scratch + plan.at_counts)
     cdef MaxPool2dTerm* term = <MaxPool2dTerm*>(scratch + plan.at_terms)
     cdef int64_t ih, iw, oh, ow, kernel_row
-    cdef Along h, w
+    cdef Along h, w, left
     start(&pool.h, &h, 0)
+    start(&pool.w, &left, 0)
     for ih in range(pool.h.size):
-        start(&pool.w, &w, 0)
+        w = left
         for iw in range(pool.w.size):
             count[0] = <int32_t>(most(h.end - h.begin, 0) * most(w.end - w.begin, 0))
             count += 1
@@ -517,17 +527,18 @@ cdef void sum_across(const MaxPool2dLastPlan* plan, element* to, const element* 
 
 
 cdef void sum_planes(const MaxPool2dLastPlan* plan, const element* grad_output__chw, const Unit* u,
-                     element* grad_input__chw, char* scratch, const void* source_end,
-                     const Next* next) noexcept nogil:
+                     element* grad_input__chw, char* scratch, const Next* next) noexcept nogil:
     """GATHER_ACROSS: whole planes of a group of channels. Those that are not there are zeros, and not stored."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef element* grads = <element*>(scratch + plan.at_grads)
     cdef element* sums = <element*>(scratch + plan.at_sums)
     if u.lanes < LANES:
         memset(grads, 0, <size_t>(pool.h.out * pool.w.out * LANES) * sizeof(element))
-    load_planes(grads, LANES, grad_output__chw, pool.pooled_strides, pool.h.out, pool.w.out, u.lanes, source_end)
+    turn_group(grads, LANES, grad_output__chw, pool.pooled_strides[1], u.lanes, pool.h.out * pool.w.out,
+               sizeof(element))
     sum_across(plan, sums, <const element*>grads, u.mask, scratch, next)
-    store_planes(grad_input__chw, pool.image_strides, sums, LANES, pool.h.size, pool.w.size, u.lanes)
+    turn_group(grad_input__chw, pool.image_strides[1], sums, LANES, pool.h.size * pool.w.size, u.lanes,
+               sizeof(element))
 
 
 cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const Unit* u, element* to,
@@ -556,33 +567,42 @@ cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hw
     return True
 
 
+cdef void sum_groups(const MaxPool2dLastPlan* plan, char** data, char* scratch, Unit u, int64_t units,
+                     const element* stored) noexcept nogil:
+    """GATHER_ACROSS: so many units from u on."""
+    cdef const MaxPool2d* pool = &plan.pool
+    cdef Unit following
+    cdef Next next
+    fill_terms(plan, scratch)
+    while units > 0:
+        units -= 1
+        following = u
+        next_unit(pool, data[2], &following)
+        next.to = NULL
+        if units > 0 and plan.fetched:
+            next.to = <const char*>(<const element*>data[3] + following.image)
+            next.grad = <const char*>(<const element*>data[0] + following.pooled)
+            next.word = following.mask
+            next.cells = pool.h.size * pool.w.size * following.lanes * <int64_t>sizeof(element)
+            next.grads = pool.h.out * pool.w.out * following.lanes * <int64_t>sizeof(element)
+            next.words = 2 * pool.kernel_size * pool.pitch
+        sum_planes(plan, <const element*>data[0] + u.pooled, &u, <element*>data[3] + u.image, scratch,
+                   &next)
+        u = following
+
+
 cdef int64_t last(const MaxPool2dLastPlan* plan, char** data, char* scratch, int64_t begin, int64_t end,
                   const real* summed, const element* stored) noexcept nogil:
     """The units [begin, end); the last two arguments give their types only."""
     cdef const MaxPool2d* pool = &plan.pool
     cdef int64_t place
     cdef Unit u = first_unit(pool, data[2], begin)
-    cdef Unit following
-    cdef Next next
     if pool.algorithm == GATHER_ACROSS:
-        fill_terms(plan, scratch)
+        if VECTOR_BYTES > 16 and element is not double:     # others have too few lanes to a vector
+            sum_groups(plan, data, scratch, u, end - begin, stored)
+        return ALL_GOOD
     while begin < end:
         begin += 1
-        if pool.algorithm == GATHER_ACROSS:
-            following = u
-            next_unit(pool, data[2], &following)
-            next.to = NULL
-            if begin < end and plan.fetched:
-                next.to = <const char*>(<const element*>data[3] + following.image)
-                next.grad = <const char*>(<const element*>data[0] + following.pooled)
-                next.word = following.mask
-                next.cells = pool.h.size * pool.w.size * following.lanes * <int64_t>sizeof(element)
-                next.grads = pool.h.out * pool.w.out * following.lanes * <int64_t>sizeof(element)
-                next.words = 2 * pool.kernel_size * pool.pitch
-            sum_planes(plan, <const element*>data[0] + u.pooled, &u, <element*>data[3] + u.image, scratch,
-                       data[0] + pool.source_bytes, &next)
-            u = following
-            continue
         if not sum_unit(plan, <const element*>data[0] + u.pooled, &u,
                         <element*>data[3] + u.image + u.ih * pool.image_strides[2], scratch,
                         data[0] + pool.source_bytes, summed):
