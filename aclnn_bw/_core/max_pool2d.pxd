@@ -151,6 +151,7 @@ cdef struct MaxPool2dLastPlan:
     bint in_place           # sums are made where they are stored
     bint turned             # channels lie side by side in gradInput alone: gradients are transposed for a band
     bint fetched            # GATHER_ACROSS: what the next planes take is fetched ahead; they lie end to end
+    int64_t item            # GATHER_ACROSS: bytes of a gradient
     # Byte offsets in a range's scratch.
     int64_t at_grads
     int64_t at_sums

@@ -429,6 +429,7 @@ cdef int64_t plan_across_sums(MaxPool2dLastPlan* plan, int64_t item, int64_t byt
     cdef MaxPool2d* pool = &plan.pool
     cdef int64_t size = 0
     pool.algorithm = GATHER_ACROSS
+    plan.item = item
     plan.fetched = (bytes > quotient(3 * FAR_BYTES, 4) and pool.image_strides[1] == pool.h.size * pool.w.size
                     and pool.pooled_strides[1] == pool.h.out * pool.w.out)
     split_rows(pool, pool.h.size, pool.h.size, 1, 0)

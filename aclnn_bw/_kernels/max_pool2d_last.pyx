@@ -278,7 +278,7 @@ cdef void sum_row_of_bits(const MaxPool2dLastPlan* plan, element* to, const elem
 
 cdef void turn_group(void* to, int64_t to_pitch, const void* source, int64_t pitch, int64_t rows, int64_t columns,
                      int64_t size) noexcept nogil:
-    """`turn` of 4 or 2 bytes, compiled once for all types."""
+    """`turn` of 4 or 2 bytes. Of a constant size gcc makes a copy for each call: 3 KB of a wheel, for 1.05 of the speed."""
     if size == 4:
         turn(to, to_pitch, source, pitch, rows, columns, 4, NULL)
     else:
@@ -535,10 +535,10 @@ cdef void sum_planes(const MaxPool2dLastPlan* plan, const element* grad_output__
     if u.lanes < LANES:
         memset(grads, 0, <size_t>(pool.h.out * pool.w.out * LANES) * sizeof(element))
     turn_group(grads, LANES, grad_output__chw, pool.pooled_strides[1], u.lanes, pool.h.out * pool.w.out,
-               sizeof(element))
+               plan.item)
     sum_across(plan, sums, <const element*>grads, u.mask, scratch, next)
     turn_group(grad_input__chw, pool.image_strides[1], sums, LANES, pool.h.size * pool.w.size, u.lanes,
-               sizeof(element))
+               plan.item)
 
 
 cdef bint sum_unit(const MaxPool2dLastPlan* plan, const element* grad_output__hwc, const Unit* u, element* to,
