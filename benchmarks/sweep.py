@@ -32,6 +32,8 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 # Sides that layers have; others are drawn too.
 _SIDES = (4, 7, 8, 14, 16, 17, 28, 32, 35, 56, 64, 112, 128, 149, 224, 256, 299, 384, 512)
 _TALLEST, _WIDEST, _LONG = 600, 800, 8
+# --small: planes of the depth of a network, where a row is few vectors; most of what is drawn otherwise is larger.
+_SMALL_SIDE, _SMALL_BYTES = 36, (256 << 10, 8 << 20)
 _CHANNELS, _BATCH = 512, 64
 _GUESSES = 3
 # Planes of so many bytes are drawn and checked by the formula; the others repeat them.
@@ -66,17 +68,18 @@ class Drawn(Case):
         return f"{super().title} #{self.number}"
 
 
-def drawn(seed: int, number: int) -> tuple[Drawn, str]:
-    """Draw a case and its dtype; operators and dtypes take turns."""
+def drawn(seed: int, number: int, small: bool = False) -> tuple[Drawn, str]:
+    """Draw a case, of small planes or any, and its dtype; operators and dtypes take turns."""
     turn, which = divmod(number, len(OPERATORS))
     operator = list(OPERATORS.values())[which]
     dtypes = operator.small()[0].dtypes
     dtype = dtypes[turn % len(dtypes)]
     place = (np.random.default_rng(seed).random() + number * _GOLDEN) % 1
-    wanted = _SMALLEST * (_LARGEST / _SMALLEST) ** place
+    least, most = _SMALL_BYTES if small else (_SMALLEST, _LARGEST)
+    wanted = least * (most / least) ** place
     rng = np.random.default_rng((seed, number))
     while True:
-        plane, attributes, other = operator.draw(rng, _plane(rng))
+        plane, attributes, other = operator.draw(rng, _small_plane(rng) if small else _plane(rng))
         each = (math.prod(plane) + other) * DTYPES[dtype].itemsize
         planes = wanted / each
         # What says where maxima lie takes its part of the bytes, and how much depends on the shape.
@@ -97,6 +100,11 @@ def _plane(rng: np.random.Generator) -> tuple[int, int]:
     return max(height, width // _LONG), max(width, height // _LONG)
 
 
+def _small_plane(rng: np.random.Generator) -> tuple[int, int]:
+    side = int(rng.integers(4, _SMALL_SIDE))
+    return side, side if rng.random() < 0.7 else int(rng.integers(4, _SMALL_SIDE))
+
+
 def _outer(rng: np.random.Generator, planes: float) -> tuple[int, int]:
     """Draw batch and channels of about so many planes, if there can be so many."""
     least, most = max(planes / _BATCH, 1), max(min(planes, _CHANNELS), 1)
@@ -109,7 +117,7 @@ def _outer(rng: np.random.Generator, planes: float) -> tuple[int, int]:
 def chosen(options: argparse.Namespace) -> Iterator[tuple[Drawn, str]]:
     """Give the cases that the options want, in the order of their numbers."""
     for number in options.only or count():
-        case, dtype = drawn(options.seed, number)
+        case, dtype = drawn(options.seed, number, options.small)
         if (not options.operator or case.operator in options.operator) and dtype in (options.dtype or DTYPES):
             yield case, dtype
 
@@ -235,11 +243,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     with command.started(parser, options) as write:
         peers = command.load_peers(options)
         surroundings = environment(peers, options.threads)
-        print(f"{summary(surroundings)}seed {options.seed}, {len(selected)} cases\n{_LEGEND}\n")
+        planes = " of small planes" if options.small else ""
+        print(f"{summary(surroundings)}seed {options.seed}, {len(selected)} cases{planes}\n{_LEGEND}\n")
 
         def save(rows: Sequence[Row], wrong: Sequence[str]) -> None:
-            figures = [row.as_json() for row in rows]
-            write({"environment": surroundings, "seed": options.seed, "rows": figures, "wrong": wrong})
+            drawn_from = {"seed": options.seed, "small": options.small}
+            write({"environment": surroundings, **drawn_from, "rows": [row.as_json() for row in rows], "wrong": wrong})
 
         rows, wrong = command.fill(
             Table([peer.name for peer in peers]),
@@ -266,6 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, metavar="S", help="another seed, other cases (default 0)")
     add("--cases", type=int, default=1000, metavar="N", help="how many (default 1000)")
     add("--only", type=_number, action="append", metavar="NUMBER", help="only this case of the seed; may be repeated")
+    add("--small", action="store_true", help="planes of 4x4 to 35x35 only, 256 KiB to 8 MiB")
     add("--operator", action="append", choices=list(OPERATORS), help="only this one; may be repeated")
     add("--dtype", action="append", choices=list(DTYPES), help="only this one; may be repeated")
     add("--isa", choices=["v2", "v3", "v4"], help="instruction set of ours (default: the best of the machine)")

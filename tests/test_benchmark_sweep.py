@@ -48,6 +48,14 @@ def test_sizes_are_spread_evenly():
     assert all(10 < octaves[octave] < 50 for octave in range(1, 16))
 
 
+def test_small_planes_are_drawn():
+    small = [sweep.drawn(3, number, small=True)[0] for number in range(200)]
+    assert sweep.drawn(3, 7, small=True)[0] == small[7]
+    assert all(4 <= side < 36 for case in small for side in case.shape[2:] if len(case.shape) == 4)
+    assert {side for case in small for side in case.shape[2:]} >= set(range(4, 36))
+    assert 128 << 10 < min(case.nbytes for case in small) < 1 << 20 < max(case.nbytes for case in small) < 16 << 20
+
+
 @pytest.mark.parametrize(("case", "dtype"), SMALL.values(), ids=SMALL)
 def test_a_case_is_checked_and_timed(case, dtype):
     row = sweep.run(case, dtype, [], budget=0.001)
@@ -97,6 +105,9 @@ def test_the_options_choose(capsys):
     assert sweep.main(["--list", "--seed", "3", "--only", "7"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert line == f"{DRAWN[7][0].operator}  {DRAWN[7][0].title}  {DRAWN[7][1]}"
+    assert sweep.main(["--list", "--small", "--seed", "3", "--only", "7"]) == 0
+    case, dtype = sweep.drawn(3, 7, small=True)
+    assert capsys.readouterr().out == f"{case.operator}  {case.title}  {dtype}\n"
 
 
 @pytest.mark.parametrize(
