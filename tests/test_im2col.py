@@ -270,6 +270,10 @@ def test_large(columns, dtype, rng):
         Columns((1, 2, 9, 9), 9, 1, 0, 9),
         Columns((2, 3, 1, 180), (1, 90), 1, 0, (1, 90)),  # more kernel columns than other planes may have
         Columns((2, 3, 28, 28), (3, 2), 1, 0, (4, 5)),
+        Columns((3, 5, 7, 7), 2, 3, 0, 2),  # kernel columns that pass each other
+        Columns((3, 5, 8, 8), 2, 1, 1, 2),  # every border of windows is in the padding
+        Columns((2, 3, 9, 6), (3, 2), (2, 3), (3, 4), (5, 2)),
+        Columns((2, 3, 5, 5), 3, 1, 2, 3),
     ],
     ids=str,
 )
@@ -277,17 +281,18 @@ def test_places_that_are_listed(columns, layout, dtype, rng):
     """Small planes in which no two kernel positions meet: each element has a place of its own, zeros have none."""
     grad = columns.gradients(rng, dtype)
     grad[..., ::3] = -grad[..., ::3] * 0  # of both signs, but +0.0 in a sum
-    (kernel_h, kernel_w), (down, across), (stride_h, stride_w) = (
-        reference.pair(each) for each in (columns.kernel_size, columns.dilation, columns.stride)
+    (kernel_h, kernel_w), (down, across), (pad_h, pad_w), (stride_h, stride_w) = (
+        reference.pair(each) for each in columns.attributes[1:]
     )
     expected = np.zeros(columns.image_shape, grad.dtype)
     height, width = reference.pooled_shape(
-        columns.image_shape[-2:], (kernel_h, kernel_w), (stride_h, stride_w), 0, False, (down, across)
+        columns.image_shape[-2:], (kernel_h, kernel_w), (stride_h, stride_w), (pad_h, pad_w), False, (down, across)
     )
     cells = grad.reshape(*columns.image_shape[:2], kernel_h, kernel_w, height, width)
     for kh, kw, oh, ow in product(range(kernel_h), range(kernel_w), range(height), range(width)):
-        place = (..., oh * stride_h + kh * down, ow * stride_w + kw * across)
-        expected[place] = cells[..., kh, kw, oh, ow] + grad.dtype.type(0)
+        ih, iw = oh * stride_h + kh * down - pad_h, ow * stride_w + kw * across - pad_w
+        if 0 <= ih < columns.image_shape[-2] and 0 <= iw < columns.image_shape[-1]:
+            expected[..., ih, iw] = cells[..., kh, kw, oh, ow] + grad.dtype.type(0)
     for threads in (1, 2):
         out = Guarded(columns.image_shape, grad.dtype, layout)
         with aclnn_bw.num_threads(threads):

@@ -235,16 +235,17 @@ cdef int64_t count_elements(const Im2colPlan* plan) noexcept nogil:
 
 
 cdef bint can_list(const Im2colPlan* plan) noexcept nogil:
-    """Whether each element of a plane's columns, which lie end to end, has a place of its own in a dense plane."""
+    """Whether a plane's columns lie end to end and are few elements, and the plane is dense. None of them meet in a
+    place."""
     return (plan.grad_output_strides[2] == 1 and plan.grad_output_strides[1] == plan.h.windows * plan.w.windows
-            and plan.h.pad == 0 and plan.w.pad == 0 and plan.h.taps * plan.w.taps == plan.kernel_rows
+            and plan.h.taps * plan.w.taps == plan.kernel_rows
             and count_elements(plan) <= MOST_LISTED and plan.h.size * plan.w.size <= MOST_PLACES
             and plan.out_strides[2] == plan.w.size)
 
 
 cdef bint lists_places(const Im2colPlan* plan, int64_t item) noexcept nogil:
-    """Rows of so few windows that to interleave them takes 1.1 to 5.8 times as long as to store their elements one by
-    one."""
+    """Rows of so few windows that to interleave or gather them takes 1.1 to 5.8 times as long as to store their
+    elements one by one."""
     cdef const Axis* w = &plan.w
     cdef bint gapped = w.windows * w.stride < w.size
     return (can_list(plan) and (w.windows <= (7 if item == 2 else 6) or (gapped and w.windows <= 8))
@@ -270,7 +271,8 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
                 and (h.taps - 1) * h.dilation < h.stride and plan.out_strides[3] == 1 and not plan.converts):
             plan.listed = lists_places(plan, item)
             plan.algorithm = PLACE if plan.listed else INTERLEAVE
-        elif ((w.stride > 2 or one_window(w, item)) and is_apart(h) and is_apart(w) and w.taps <= MOST_TAPS
+        elif ((w.stride > 2 or one_window(w, item) or lists_places(plan, item))
+                and is_apart(h) and is_apart(w) and w.taps <= MOST_TAPS
                 and plan.out_strides[3] == 1 and not plan.converts
                 and not (w.windows > MANY_WINDOWS and w.stride <= MOST_PHASES and h.taps <= MOST_TAPS
                          and 4 * w.taps >= (3 if item == 2 else 4) * w.stride)):

@@ -4,7 +4,7 @@ and is copied in its own type. Where windows are far apart, or there is one in a
 each phase takes (`python -m benchmarks.sweep --operator im2col_backward`). Of small planes the places of all elements
 are listed once for a range: 0.2 to 0.9 of the time of rows.
 
-Bounds. Listed places lie in the plane, for the windows do, and 16 bits count them. Otherwise rows [ih, end) of a plane
+Bounds. Listed places lie in the plane, and 16 bits count them. Otherwise rows [ih, end) of a plane
 are written, and of a row the positions of the windows that `across` says lie in it. Of one window in a row all taps do,
 for `make_axis` leaves out the others.
 """
@@ -17,17 +17,22 @@ from aclnn_bw._kernels.im2col_scatter cimport Reach, find_reach
 from aclnn_bw._kernels.simd cimport cell
 
 
-# The windows that reach a row; or, if that is listed, where the elements of a plane's columns go, `size` of them.
+# The windows that reach a row; or, if that is listed, where the elements of a plane's columns go, `size` of them, of
+# which `inside` are not in the padding.
 cdef struct Places:
     Reach across
     int64_t size
+    int64_t inside
     uint16_t[MOST_LISTED] at
 
 
 cdef inline void find_places(const Im2colPlan* plan, Places* places) noexcept nogil:
-    """All windows lie in the image, and no two of them share a position (`can_list`). In the order of the columns."""
-    cdef int64_t kh, kw, lh, lw, row
+    """In the order of the columns. What is in the padding gets the place of the next one that is not, which is stored
+    later; what is behind all others gets none."""
+    cdef int64_t n = 0
+    cdef int64_t kh, kw, lh, lw, ih, iw
     places.size = 0
+    places.inside = 0
     if not plan.listed:
         # Of no more than MOST_TAPS kernel columns, which listed planes may have.
         find_reach(&plan.w, &places.across)
@@ -35,10 +40,15 @@ cdef inline void find_places(const Im2colPlan* plan, Places* places) noexcept no
     for kh in range(plan.h.taps):
         for kw in range(plan.w.taps):
             for lh in range(plan.h.windows):
-                row = (lh * plan.h.stride + kh * plan.h.dilation) * plan.w.size + kw * plan.w.dilation
+                ih = lh * plan.h.stride + kh * plan.h.dilation - plan.h.pad
                 for lw in range(plan.w.windows):
-                    places.at[places.size] = <uint16_t>(row + lw * plan.w.stride)
-                    places.size += 1
+                    iw = lw * plan.w.stride + kw * plan.w.dilation - plan.w.pad
+                    n += 1
+                    if 0 <= ih < plan.h.size and 0 <= iw < plan.w.size:
+                        places.inside += 1
+                        while places.size < n:
+                            places.at[places.size] = <uint16_t>(ih * plan.w.size + iw)
+                            places.size += 1
 
 
 cdef inline cell summed_alone(cell value) noexcept nogil:
@@ -73,7 +83,7 @@ cdef inline void place_plane(const Im2colPlan* plan, const Places* places, cell*
     cdef int64_t positions = plan.h.size * plan.w.size
     cdef int64_t n = places.size
     cdef int64_t i
-    if n < positions:
+    if places.inside < positions:
         memset(out__hw, 0, <size_t>positions * sizeof(cell))
     for i in range(n):
         sums[i] = summed_alone(source[i])
@@ -97,7 +107,7 @@ cdef inline void place_band(const Im2colPlan* plan, const Places* places, cell* 
     cdef int64_t first = ceil_div(most(ih + plan.h.pad - (plan.h.taps - 1) * plan.h.dilation, 0), plan.h.stride)
     cdef int64_t last = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1, plan.h.windows)
     cdef int64_t lh, kh, row
-    if places.size > 0:
+    if plan.listed:
         place_plane(plan, places, out__hw, source)
         return
     if down == plan.w.size:
