@@ -259,11 +259,13 @@ def test_large(columns, dtype, rng):
 
 
 @every_dtype
-@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("layout", ["contiguous", "rows_cropped", "channels_last"])
 @pytest.mark.parametrize(
     "columns",
     [
         Columns((3, 5, 7, 7), 2, 1, 0, 2),
+        Columns((3, 67, 4, 3), 1, 1, 0, 3),  # planes of few elements, of which some are cleared at once
+        Columns((3, 67, 9, 4), 1, 1, 1, 7),  # all rows of windows are padding
         Columns((2, 3, 12, 12), 4, 1, 0, 4),
         Columns((2, 4, 6, 10), (2, 3), 1, 0, (4, 3)),
         Columns((1, 7, 19, 20), (3, 2), (1, 4), 0, (5, 6)),
@@ -274,6 +276,7 @@ def test_large(columns, dtype, rng):
         Columns((3, 5, 8, 8), 2, 1, 1, 2),  # every border of windows is in the padding
         Columns((2, 3, 9, 6), (3, 2), (2, 3), (3, 4), (5, 2)),
         Columns((2, 3, 5, 5), 3, 1, 2, 3),
+        Columns((2, 3, 3, 5), 1, 1, (5, 0), (13, 1)),
     ],
     ids=str,
 )

@@ -146,6 +146,12 @@ cdef Axis make_axis(int64_t size, int64_t windows, int64_t kernel, int64_t dilat
     return axis
 
 
+cdef void leave_out(Axis* axis) noexcept nogil:
+    """Make it of no kernel position: all of the columns is padding."""
+    axis.taps = axis.pad = 0
+    axis.stride = axis.dilation = 1
+
+
 cdef int64_t gcd(int64_t a, int64_t b) noexcept nogil:
     while b != 0:
         a, b = b, a % b
@@ -196,6 +202,9 @@ cdef void choose_group(Im2colPlan* plan, int64_t planes, int64_t threads, int64_
     """How many channels are worked on at once, by the way in which they lie in memory."""
     cdef const Axis* w = &plan.w
     cdef int64_t group = 1
+    # Planes whose places are listed are cleared together first, at most 2 KiB: memset makes more, a megabyte away from
+    # the caches at least, in 1.2 times the time.
+    cdef int64_t each = 8 * most(bytes_read, plan.h.size * w.size * item) if plan.listed else bytes_read
     plan.turns = False
     if plan.algorithm == SCATTER:
         return
@@ -207,8 +216,8 @@ cdef void choose_group(Im2colPlan* plan, int64_t planes, int64_t threads, int64_
         # Whole cache lines of the columns of a position.
         if plan.grad_output_strides[1] == 1:
             group = most(group, quotient(WIDEST_POSITION, plan.kernel_rows * item))
-    elif plan.algorithm == GATHER and bytes_read < GROUP_BYTES:
-        group = most(group, GROUP_BYTES // bytes_read)
+    elif (plan.algorithm == GATHER or plan.listed) and each < GROUP_BYTES:
+        group = most(group, GROUP_BYTES // each)
         if not plan.turns and threads > 1:
             group = most(1, least(group, quotient(planes, UNITS_PER_THREAD * threads)))
     plan.group = least(group, plan.channels)
@@ -297,6 +306,9 @@ cdef int64_t divide_work(Im2colPlan* plan, int64_t planes, int64_t threads, int6
             else:
                 find_phases(plan)
                 plan.phase_pitch = ceil_div(w.size, w.stride) + 16
+    elif h.taps == 0 and plan.grad_output_strides[2] == 1 and plan.out_strides[3] == 1 and not plan.converts:
+        plan.algorithm = PLACE
+        plan.listed = h.size * w.size <= MOST_PLACES and plan.out_strides[2] == w.size
     bytes_read = plan.kernel_rows * h.windows * w.windows * item
     choose_group(plan, planes, threads, bytes_read, item)
     units = planes if plan.group == 1 else quotient(planes, plan.channels) * ceil_div(plan.channels, plan.group)
@@ -397,6 +409,9 @@ cdef int plan_backward(const Context* context, const Arguments* c, const Attribu
     plan.h = make_axis(a.size[0], windows[0], a.kernel[0], a.dilation[0], a.pad[0], a.stride[0], &first_h)
     plan.w = make_axis(a.size[1], windows[1], a.kernel[1], a.dilation[1], a.pad[1], a.stride[1], &first_w)
     plan.first_column = first_h * plan.kernel_width + first_w
+    if plan.h.taps == 0 or plan.w.taps == 0:
+        leave_out(&plan.h)
+        leave_out(&plan.w)
     bytes = traffic(grad_output, item) + traffic(out, item_size(out.dtype))
     scratch = divide_work(plan, planes, context.threads if bytes >= SERIAL_BYTES else 1, bytes, real, item)
     kernel = context.kernels.row[KERNEL][slot_of(grad_output.dtype)]

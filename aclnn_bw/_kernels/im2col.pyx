@@ -45,7 +45,7 @@ from aclnn_bw._kernels.im2col_flat cimport Flat, find_flat, flat_lanes, sum_flat
 from aclnn_bw._kernels.im2col_gather cimport (
     KEPT, Gather, Walk, find_edges, find_inner, find_row, gather_row, row_is_safe,
 )
-from aclnn_bw._kernels.im2col_place cimport Places, find_places, place_band
+from aclnn_bw._kernels.im2col_place cimport Places, find_places, place_planes
 from aclnn_bw._kernels.im2col_scatter cimport Reach, find_reach, scatter_plane, scatter_row
 from aclnn_bw._kernels.rows cimport (
     BLOCK, bfloat, element, half, narrow_row, real, store_row, widen_row,
@@ -562,14 +562,16 @@ cdef void interleave_band(const Im2colPlan* plan, const element* source, element
 
 
 cdef void copy_band(const Im2colPlan* plan, const Tables* t, const element* source, element* out__hw, int64_t ih,
-                    int64_t end, Ahead* ahead) noexcept nogil:
-    """Rows [ih, end) of a plane of out, whose positions have one term at most."""
+                    int64_t end, int64_t members, Ahead* ahead) noexcept nogil:
+    """Rows [ih, end) of planes of out, whose positions have one term at most."""
+    cdef int64_t m
     if plan.algorithm == INTERLEAVE:
-        interleave_band(plan, source, out__hw, ih, end, ahead)
+        for m in range(members):
+            interleave_band(plan, source + m * plan.channel, out__hw + m * plan.out_strides[1], ih, end, ahead)
     elif element is half or element is bfloat:
-        place_band(plan, &t.places, <uint16_t*>out__hw, <const uint16_t*>source, ih, end)
+        place_planes(plan, &t.places, <uint16_t*>out__hw, <const uint16_t*>source, ih, end, members)
     else:
-        place_band(plan, &t.places, out__hw, source, ih, end)
+        place_planes(plan, &t.places, out__hw, source, ih, end, members)
 
 
 cdef void stream_band(const Im2colPlan* plan, const element* source, element* out, char* scratch, const Tables* t,
@@ -589,7 +591,7 @@ cdef void stream_band(const Im2colPlan* plan, const element* source, element* ou
             if plan.algorithm == GATHER:
                 gather_band(plan, source, <char*>rows, 0, scratch, t, row, row + n, 1, ahead, summed)
             else:
-                copy_band(plan, t, source, rows - row * columns, row, row + n, ahead)
+                copy_band(plan, t, source, rows - row * columns, row, row + n, 1, ahead)
             stream(<char*>(out + row * columns), <const char*>rows, n * columns * <int64_t>sizeof(element))
             row += n
         source += plan.channel
@@ -648,9 +650,7 @@ cdef int64_t backward(const Im2colPlan* plan, char** data, char* scratch, int64_
             gather_band(plan, columns, out, at + ih * plan.out_strides[2], scratch, <const Tables*>&t, ih, last,
                         members, &ahead, summed)
         elif algorithm != SCATTER:
-            for m in range(members):
-                copy_band(plan, <const Tables*>&t, columns + m * plan.channel,
-                          <element*>out + at + m * plan.out_strides[1], ih, last, &ahead)
+            copy_band(plan, <const Tables*>&t, columns, <element*>out + at, ih, last, members, &ahead)
         else:
             for m in range(members):
                 if plan.whole:

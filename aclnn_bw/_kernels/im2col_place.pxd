@@ -76,15 +76,11 @@ cdef inline void place_row(const Im2colPlan* plan, const Reach* reach, cell* to,
         windows += plan.column
 
 
-cdef inline void place_plane(const Im2colPlan* plan, const Places* places, cell* out__hw,
-                             const cell* source) noexcept nogil:
+cdef inline void place_plane(const Places* places, cell* out__hw, const cell* source) noexcept nogil:
     """A plane, element by element. They are summed before, by vectors."""
     cdef cell[MOST_LISTED] sums
-    cdef int64_t positions = plan.h.size * plan.w.size
     cdef int64_t n = places.size
     cdef int64_t i
-    if places.inside < positions:
-        memset(out__hw, 0, <size_t>positions * sizeof(cell))
     for i in range(n):
         sums[i] = summed_alone(source[i])
     i = 0
@@ -101,15 +97,12 @@ cdef inline void place_plane(const Im2colPlan* plan, const Places* places, cell*
 
 cdef inline void place_band(const Im2colPlan* plan, const Places* places, cell* out__hw, const cell* source, int64_t ih,
                             int64_t end) noexcept nogil:
-    """Rows [ih, end) of a plane of out: all, if its places are listed."""
+    """Rows [ih, end) of a plane of out."""
     cdef int64_t down = plan.out_strides[2]
     # The windows that reach the first row, and those that begin at or above the last one.
     cdef int64_t first = ceil_div(most(ih + plan.h.pad - (plan.h.taps - 1) * plan.h.dilation, 0), plan.h.stride)
     cdef int64_t last = least(quotient(end - 1 + plan.h.pad, plan.h.stride) + 1, plan.h.windows)
     cdef int64_t lh, kh, row
-    if plan.listed:
-        place_plane(plan, places, out__hw, source)
-        return
     if down == plan.w.size:
         memset(out__hw + ih * down, 0, <size_t>((end - ih) * down) * sizeof(cell))
     else:
@@ -122,3 +115,24 @@ cdef inline void place_band(const Im2colPlan* plan, const Places* places, cell* 
                 place_row(plan, &places.across, out__hw + row * down,
                           source + kh * plan.kernel_width * plan.column + lh * plan.w.windows)
             row += plan.h.dilation
+
+
+cdef inline void place_planes(const Im2colPlan* plan, const Places* places, cell* out__hw, const cell* source,
+                              int64_t ih, int64_t end, int64_t members) noexcept nogil:
+    """Rows [ih, end) of planes of out: all, if their places are listed. Planes that lie side by side are then cleared
+    at once: of few elements, they take half the time."""
+    cdef int64_t positions = plan.h.size * plan.w.size
+    cdef bint clears = places.inside < positions
+    if plan.listed and clears and plan.out_strides[1] == positions:
+        memset(out__hw, 0, <size_t>(members * positions) * sizeof(cell))
+        clears = False
+    while members > 0:
+        if not plan.listed:
+            place_band(plan, places, out__hw, source, ih, end)
+        else:
+            if clears:
+                memset(out__hw, 0, <size_t>positions * sizeof(cell))
+            place_plane(places, out__hw, source)
+        out__hw += plan.out_strides[1]
+        source += plan.channel
+        members -= 1
