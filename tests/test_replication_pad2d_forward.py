@@ -67,6 +67,22 @@ def test_layouts(rng, dtype, layout, out_layout):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("pads", [(1, 2, 0, 0), (0, 1, 0, 0), (0, 0, 1, 2), (0, 0, 0, 0), (-1, 1, 0, 0), (0, 0, 2, -1)])
+@pytest.mark.parametrize("layout", ["contiguous", "rows_cropped", "columns_cropped", "channels_cropped"])
+def test_small_planes_padded_on_one_side(rng, dtype, pads, layout):
+    """They are taken together, where they lie end to end."""
+    for shape in ((9, 23, 5, 7), (1, 70, 4, 17), (67, 1, 3, 2)):
+        x = guarded_copy(some_bits(rng, shape, dtype), layout).view
+        wanted = replication_pad2d(np.ascontiguousarray(x), pads)
+        for threads, out_layout in product((1, 2), ("contiguous", layout)):
+            out = Guarded(wanted.shape, wanted.dtype, out_layout)
+            with a.num_threads(threads):
+                a.replication_pad2d(x, pads, out=out.view)
+            same_bits(np.ascontiguousarray(out.view), wanted)
+            out.assert_outside_untouched()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("shape", [(2, 3, 20, 31), (1, 150, 9, 40), (2, 70, 5, 3)], ids=str)
 @pytest.mark.parametrize("pads", [*PADS, (-3, -1, 0, -2)], ids=str)
 def test_channels_last(rng, dtype, shape, pads):
@@ -97,7 +113,7 @@ def run_at_fences():
     sizes = "uint8", "float16", "float32", "float64", "complex128"
     for (width, pads), dtype, at_end, least in product(cases, sizes, (False, True), EITHER_WAY):
         print((width, pads), dtype, at_end, flush=True)
-        values = some_bits(np.random.default_rng(7), (2, 3, 5, width), dtype)
+        values = some_bits(np.random.default_rng(7), (2, 17, 5, width), dtype)
         wanted = replication_pad2d(values, pads)
         with past_the_caches(least):
             made = made_at_fences(a.replication_pad2d, values, (pads,), wanted, memories, at_end)

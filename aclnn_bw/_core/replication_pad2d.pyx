@@ -46,6 +46,7 @@ cdef enum:
     PACKED_STRIP = 32768        # bytes of rows of the forward's PACKED that are made in the scratch at a time,
     CHANNEL_STRIP = 1024        # and of one channel's
     UNPACKED_BYTES = 256        # of a group of channels of the forward's UNPACKED
+    SMALL_PLANE = 16384         # bytes: such planes are taken together where one side of them is not padded
 
 cdef enum:
     LEFT
@@ -388,6 +389,41 @@ cdef void lay_out_packed(ReplicationPad2dForwardPlan* plan, bint past) noexcept 
         plan.band = least(plan.h.out, most(1, UNIT // (row * plan.group * plan.strip)) * plan.strip)
 
 
+cdef bint is_copied(const CopiedAxis* axis) noexcept nogil:
+    """Whether nothing is padded or cropped."""
+    return axis.before == 0 and axis.first == 0 and axis.out == axis.last + 1
+
+
+cdef int64_t take_together(ReplicationPad2dForwardPlan* plan, int64_t images, bint in_caches) noexcept nogil:
+    """Small planes end to end: of padded rows one tall plane, of padded columns rows whose pixels are a plane's rows. A
+    unit of a plane takes 1.3 to 3 times as long. Returns how many images are left."""
+    cdef int64_t rows = plan.h.last + 1
+    cdef int64_t planes = plan.channels
+    cdef int64_t left = images
+    cdef int64_t row = plan.w.out * plan.item
+    if (plan.self_strides[0] == planes * plan.self_strides[1]
+            and plan.out_strides[0] == planes * plan.out_strides[1]):
+        planes *= images
+        left = 1
+    if is_copied(&plan.w):
+        if in_caches and plan.self_strides[2] == row and plan.out_strides[2] == row:
+            plan.layout = PIXELS
+            plan.cell = row
+            plan.w = plan.h
+            plan.h = copied_axis(planes, planes, 0)
+            plan.self_strides[3] = plan.out_strides[3] = row
+            plan.self_strides[2] = plan.self_strides[1]
+            plan.out_strides[2] = plan.out_strides[1]
+            plan.channels = 1
+            return left
+    elif (is_copied(&plan.h) and plan.self_strides[1] == rows * plan.self_strides[2]
+            and plan.out_strides[1] == rows * plan.out_strides[2]):
+        plan.h = copied_axis(planes * rows, planes * rows, 0)
+        plan.channels = 1
+        return left
+    return images
+
+
 cdef int plan_forward(const Context* context, const Arguments* c, const int64_t* pads,
                       Executor** result) noexcept nogil:
     cdef const Tensor* self = c.tensors[0]
@@ -431,7 +467,11 @@ cdef int plan_forward(const Context* context, const Arguments* c, const int64_t*
             and plan.self_strides[3] == item):
         plan.layout = UNPACKED
     plan.group = plan.groups = 1
-    if plan.layout == PIXELS:
+    if (plan.layout == PLANES and plan.self_strides[3] == item and plan.out_strides[3] == item
+            and plan.h.out * width * item <= SMALL_PLANE
+            and planes * plan.channels >= LEAST_BAND * UNITS_PER_THREAD * context.threads):
+        planes = take_together(plan, planes, bytes <= CACHED)
+    elif plan.layout == PIXELS:
         plan.cell = plan.channels * item
         plan.channels = 1
     elif plan.layout == PACKED:

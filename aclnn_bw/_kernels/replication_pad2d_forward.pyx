@@ -22,6 +22,7 @@ behind them what is left of their last lines.
 | PACKED | channels side by side in self | a transposition to strips of rows reads each cache line once |
 | . streamed | arrays beyond the caches | from there, too |
 | PIXELS | channels side by side in both | a pixel is copied as one, and dense pixels as one row |
+| | small planes, rows not padded | each row is such a pixel |
 | UNPACKED | in out alone | a transposition writes each cache line once |
 
 `python -m benchmarks --operator replication_pad2d` measures.
