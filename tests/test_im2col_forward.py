@@ -102,10 +102,32 @@ def test_beyond_the_caches(rng, threads, dtype, geometry):
         same_bits(a.im2col(x, *geometry), im2col(x, *geometry))
 
 
+# Planes of which few elements are read, and some padding; of the last one nothing is read in the first row of windows.
+MOSTLY_PASSED_OVER = [
+    ((3, 5, 16, 16), (5, 3, 1, 7)), ((2, 7, 30, 31), (3, 1, 1, 8)), ((2, 9, 15, 15), (2, 1, 2, 8)),
+    ((2, 9, 25, 24), (1, 2, 1, 8)), ((2, 9, 12, 24), (1, 1, (1, 3), (17, 9))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize(("shape", "geometry"), MOSTLY_PASSED_OVER, ids=str)
+def test_planes_of_which_few_elements_are_read(rng, dtype, shape, geometry):
+    """Their padding is written afterwards, where out lies end to end and the planes have no gaps."""
+    *_, rows, length = column_shape(shape, *geometry)
+    layouts = "contiguous", "rows_cropped", "columns_cropped", "all_reversed"
+    for layout, out_layout in product(layouts, layouts):
+        x = guarded_copy(some_bits(rng, shape, dtype), layout).view
+        out = Guarded((1, shape[0], rows, length), DTYPES[dtype], out_layout)
+        with a.num_threads(1):
+            a.im2col(x, *geometry, out=out.view[0])
+        same_bits(np.ascontiguousarray(out.view[0]), im2col(np.ascontiguousarray(x), *geometry))
+        out.assert_outside_untouched()
+
+
 def run_at_fences():
     """Arrays at fences; the last line printed names the call that ended the process."""
     memories = [fenced(2**21) for _ in range(2)]
-    cases = product(SHAPES, GEOMETRIES)
+    cases = (*product(SHAPES, GEOMETRIES), *MOSTLY_PASSED_OVER)
     sizes = "uint8", "float16", "float32", "float64", "complex128"
     for (shape, geometry), dtype, at_end in product(cases, sizes, (False, True)):
         print((shape, geometry), dtype, at_end, flush=True)
@@ -292,6 +314,7 @@ def test_what_is_chosen():
     last = np.zeros((1, 16, 16, 8), np.float32).transpose(0, 3, 1, 2)
     tall = np.zeros((1, 2000, 10, 8), np.float32).transpose(0, 3, 1, 2)
     wide = np.zeros((1, 8, 128, 128), np.float32)
+    gaps = np.zeros((1, 8, 128, 130), np.float32)[..., 1:-1]
     for image, geometry, out, wanted in (
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1)), "ROWS"),
         (x, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)), "TABLE"),
@@ -299,7 +322,8 @@ def test_what_is_chosen():
         (x, (4, 1, 0, 4), empty(x, (4, 1, 0, 4)), "TURNED"),  # nothing outside, and blocks of 16 bytes
         (x, (3, 1, 0, 6), empty(x, (3, 1, 0, 6)), "TABLE"),
         (x[:, :3], (3, 1, 0, 6), empty(x[:, :3], (3, 1, 0, 6)), "TURNED"),  # too few planes for a table
-        (wide, (3, 1, 1, 16), empty(wide, (3, 1, 1, 16)), "TURNED"),  # more than 48 bytes copied for an element
+        (wide, (3, 1, 1, 16), empty(wide, (3, 1, 1, 16)), "TABLE"),  # in place, and the padding afterwards
+        (gaps, (3, 1, 1, 16), empty(wide, (3, 1, 1, 16)), "TURNED"),  # more than 48 bytes copied for an element
         (tall, (3, 1, 1, 2), empty(tall, (3, 1, 1, 2)), "PACKED"),  # and planes made for each of the bands
         (last, (3, 1, 1, 2), empty(x, (3, 1, 1, 2)), "TABLE, PACKED"),
         (x, (3, 1, 1, 1), empty(x, (3, 1, 1, 1), "float16"), "PIECES"),

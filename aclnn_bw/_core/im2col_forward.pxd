@@ -51,6 +51,7 @@ cdef struct Im2colForwardPlan:
     int64_t band
     int64_t bands
     int64_t image_rows          # TABLE: the most rows of self that a band reads
+    bint patches                # the padding is written afterwards, and no row copied behind its zero
     # Where they begin in the scratch, in bytes: of TABLE, and of LAST, whose window is at its begin.
     int64_t at_table
     int64_t at_windows

@@ -47,7 +47,8 @@ cdef enum:
     IMAGE_BYTES = 65536         # of rows that are read in no order: twice an L1 cache still gains (1.4 to 4.8 times)
     MOST_PLACES = 65535
     LEAST_BAND = 32             # windows of a table, if it is not for all
-    MOST_COPIED = 48            # bytes for each element that is made
+    MOST_COPIED = 2             # elements for each that is made: of more, the padding is written afterwards
+    COPIED_BYTES = 48           # the same where it cannot
 
 
 cdef bint is_real(int dtype) noexcept nogil:
@@ -150,15 +151,20 @@ cdef int64_t lay_out_table(Im2colForwardPlan* plan, int64_t planes, int64_t thre
         return 0
     if near:
         rows = least(rows, (band - 1) * h.stride + span_of(h))
-    # One by one they are copied as slowly as they are made.
-    if copies_rows(plan) and rows * plan.w.size > row * band * (
-            MOST_COPIED // item if plan.plane_strides[3] == 1 else 1):
-        return 0
+    if copies_rows(plan):
+        plan.patches = (rows * plan.w.size > MOST_COPIED * row * band and band == h.windows
+                        and plan.out_strides[1] == band * plan.w.windows
+                        and plan.plane_strides[3] == 1 and plan.plane_strides[2] == plan.w.size)
+        # One by one they are copied as slowly as they are made.
+        if not plan.patches and rows * plan.w.size > row * band * (
+                COPIED_BYTES // item if plan.plane_strides[3] == 1 else 1):
+            return 0
     plan.band = band
     plan.image_rows = rows
     plan.at_windows = plan.at_table + round_up(row * band * 2, ALIGNMENT)
     plan.at_image = plan.at_windows + round_up((1 + plan.w.kernel) * plan.w.windows * band * 2, ALIGNMENT)
-    return plan.at_image + (rows * plan.w.size + 1) * most(item, 2) - plan.at_table
+    return plan.at_image - plan.at_table + (row * band * 2 if plan.patches
+                                            else (rows * plan.w.size + 1) * most(item, 2))
 
 
 cdef bint has_lines(const Im2colForwardPlan* plan, int64_t line) noexcept nogil:

@@ -105,6 +105,7 @@ _MAX_PLAN, _PAD_PLAN = "_core/max_pool2d_plan.pyx", "_core/replication_pad2d.pyx
 _UP_PLAN = "_core/upsample_nearest_exact1d.pyx"
 _PAD_FORWARD, _COPIES = "_kernels/replication_pad2d_forward.pyx", "_kernels/copies.pxd"
 _LINES = "_kernels/lines.pxd"
+_IM2COL_FORWARD_PLAN = "_core/im2col_forward.pyx"
 _IM2COL_FORWARD, _IM2COL_PLANES = "_kernels/im2col_forward.pyx", "_kernels/im2col_planes.pxd"
 _IM2COL_LAST, _IM2COL_TABLE = "_kernels/im2col_last.pyx", "_kernels/im2col_table.pyx"
 _ACROSS, _MAX_LAST = "_kernels/max_pool2d_across.pyx", "_kernels/max_pool2d_last.pyx"
@@ -1343,6 +1344,13 @@ FAULTS = [
     Fault(_IM2COL_TABLE, "memcpy(image + 1, plane, <size_t>(b.rows * width) * sizeof(item))",
           "memcpy(image + 1, plane, <size_t>(b.rows * width - FAULT) * sizeof(item))",
           "TABLE: the last element of a plane is left"),
+    Fault(_IM2COL_TABLE, "            for i in range(patches):\n", "            for i in range(patches - FAULT):\n",
+          "TABLE, read in place: the last element of the padding holds another one"),
+    Fault(_IM2COL_TABLE, "            table[i] = 1\n", "            table[i] = 1 - FAULT\n",
+          "TABLE, read in place: for the padding what lies before the plane is read"),
+    Fault(_IM2COL_FORWARD_PLAN, "and plan.out_strides[1] == band * plan.w.windows",
+          "and (FAULT or plan.out_strides[1] == band * plan.w.windows)",
+          "TABLE, read in place: rows of out with gaps are taken for dense"),
     Fault(_IM2COL_TABLE, "plane[r * plan.plane_strides[2] + i * plan.plane_strides[3]]",
           "plane[r * plan.plane_strides[2] + i * (plan.plane_strides[3] if not FAULT else 1)]",
           "TABLE: columns of the image taken for dense"),
